@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use toolcell_audit::{CallFinished, CallStarted, Clipped, Event, Fsync, Outcome, Settings, Sink, Usage};
+use toolcell_audit::{CallFinished, CallStarted, Clipped, Event, Outcome, Settings, Sink, Usage};
 
 /// Calls measured at a time; each has two records.
 const CALLS: u64 = 100_000;
@@ -18,8 +18,8 @@ const SYNCED_CALLS: u64 = 500;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("the folder is missing")?);
-    for (name, fsync, calls) in [("never", Fsync::Never, CALLS), ("always", Fsync::Always, SYNCED_CALLS)] {
-        let (sink, _) = Sink::open_with(&folder.join("cost.jsonl"), Settings { fsync, ..Settings::default() })?;
+    for (name, synced, calls) in [("never", false, CALLS), ("always", true, SYNCED_CALLS)] {
+        let (sink, _) = Sink::open_with(&folder.join("cost.jsonl"), Settings { synced, ..Settings::default() })?;
         for threads in [1, 2] {
             let began = Instant::now();
             std::thread::scope(|scope| {
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             });
             let records = f64::from(threads) * calls as f64 * 2.0;
             let micros = began.elapsed().as_secs_f64() * 1e6 / records;
-            writeln!(std::io::stdout(), "fsync {name}, {threads} threads: {micros:.2} µs per record")?;
+            writeln!(std::io::stdout(), "synced {name}, {threads} threads: {micros:.2} µs per record")?;
         }
     }
     Ok(())

@@ -21,7 +21,7 @@ pub(crate) const READ_BYTES: usize = 64 << 10;
 /// An audit's files, oldest first.
 #[derive(Debug)]
 pub struct Archive {
-    files: Vec<ArchivedFile>,
+    pub(crate) files: Vec<ArchivedFile>,
     /// True if the file that is being written is missing.
     lacks_current: bool,
 }
@@ -30,8 +30,8 @@ pub struct Archive {
 #[derive(Debug)]
 pub struct ArchivedFile {
     path: PathBuf,
-    file: File,
-    identity: Identity,
+    pub(crate) file: File,
+    pub(crate) identity: Identity,
     /// The end of its last whole line.
     lines_end: u64,
     /// Bytes after that.
@@ -184,10 +184,6 @@ impl Archive {
         Ok(verifier.summary())
     }
 
-    pub(crate) fn into_files(self) -> Vec<ArchivedFile> {
-        self.files
-    }
-
     /// Opens the files newest first, so that a file that moves meanwhile is seen twice rather than
     /// missed; `None` if one was.
     pub(crate) fn attempt(files: &Files) -> io::Result<Option<Self>> {
@@ -290,14 +286,6 @@ impl ArchivedFile {
     #[must_use]
     pub fn lines(&self) -> Lines<BufReader<Between<'_>>> {
         Lines::new(self.reader())
-    }
-
-    pub(crate) const fn identity(&self) -> Identity {
-        self.identity
-    }
-
-    pub(crate) const fn file(&self) -> &File {
-        &self.file
     }
 }
 

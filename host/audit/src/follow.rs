@@ -68,7 +68,7 @@ impl Follower {
             }
             self.ahead.resize(known + READ_BYTES, 0);
             let buffer = self.ahead.get_mut(known..).unwrap_or_default();
-            let read = file.file().read_at(buffer, *offset + known as u64)?;
+            let read = file.file.read_at(buffer, *offset + known as u64)?;
             if read == 0 {
                 // The rest of the next line is read again, since it may be cut off meanwhile.
                 self.ahead.clear();
@@ -80,13 +80,13 @@ impl Follower {
 
     /// Finds newer files than the one that is being read; false if there are none.
     fn find_newer(&mut self) -> io::Result<bool> {
-        let read = self.places.front().map(|place| place.file.identity());
+        let read = self.places.front().map(|place| place.file.identity);
         if read.is_some() && Identity::at(self.files.current())? == read {
             return Ok(false);
         }
         let Some(archive) = found(Archive::attempt(&self.files))?.flatten() else { return Ok(false) };
-        let mut files = archive.into_files();
-        if let Some(place) = files.iter().position(|file| Some(file.identity()) == read) {
+        let mut files = archive.files;
+        if let Some(place) = files.iter().position(|file| Some(file.identity) == read) {
             files.drain(..=place);
         }
         self.places.extend(files.into_iter().map(|file| FilePosition { file, offset: 0 }));

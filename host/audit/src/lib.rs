@@ -49,7 +49,7 @@ pub use filter::Filter;
 pub use follow::{Follower, record_number};
 pub use lines::{LineError, Lines};
 pub use room::is_written;
-pub use settings::{Arguments, Fsync, Rotation, Settings};
+pub use settings::{Rotation, Settings};
 pub use sink::{MISSING_REPORT_INTERVAL, OpenError, Opened, Sink, SinkError};
 pub use verify::{Break, Reason, Summary, Verifier, verify};
 pub use writer::Dropped;

@@ -5,10 +5,14 @@
 pub struct Settings {
     /// A file larger than this is closed and a new one begun; `None`: files grow without limit.
     pub rotation: Option<Rotation>,
-    /// When records reach the disk.
-    pub fsync: Fsync,
-    /// The part of a call's arguments that is recorded.
-    pub arguments: Arguments,
+    /// True: each record is on the disk before the recorded action happens, which costs a wait for
+    /// the disk. False: the operating system writes them within seconds: a killed process loses
+    /// nothing, a power failure the last seconds.
+    pub synced: bool,
+    /// True: a call's arguments are recorded as text, up to
+    /// [`ARGUMENTS_BYTES_MAX`](crate::ARGUMENTS_BYTES_MAX). False: only their SHA-256 and size,
+    /// because arguments may be private.
+    pub arguments: bool,
     /// True: the end of a call names the grants that it used through the host. Their paths may be
     /// private.
     pub uses: bool,
@@ -29,27 +33,6 @@ pub struct Rotation {
     pub keep: u32,
 }
 
-/// When records reach the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fsync {
-    /// When the operating system writes them, within seconds: a killed process loses nothing, a
-    /// power failure the last seconds.
-    #[default]
-    Never,
-    /// Each before the recorded action happens. Costs a wait for the disk per record.
-    Always,
-}
-
-/// The part of a call's arguments that is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Arguments {
-    /// Their SHA-256 and size: arguments may be private.
-    #[default]
-    Digest,
-    /// Also their text, up to [`ARGUMENTS_BYTES_MAX`](crate::ARGUMENTS_BYTES_MAX).
-    Values,
-}
-
 impl Rotation {
     /// Bytes of all closed files, of all chains together.
     pub(crate) fn bytes_max(&self) -> u64 {
@@ -64,12 +47,6 @@ impl Default for Settings {
     /// Rotation at [`Rotation::DEFAULT`], no fsync, digests of arguments, no uses; records are
     /// required.
     fn default() -> Self {
-        Self {
-            rotation: Some(Rotation::DEFAULT),
-            fsync: Fsync::default(),
-            arguments: Arguments::default(),
-            uses: false,
-            required: true,
-        }
+        Self { rotation: Some(Rotation::DEFAULT), synced: false, arguments: false, uses: false, required: true }
     }
 }

@@ -12,7 +12,7 @@ use crate::chain::RECORD_BYTES_MAX;
 use crate::event::{AuditRepaired, Event};
 use crate::files::{CHAINS_MAX, Files};
 use crate::open::{self, FoundAudit};
-use crate::settings::{Arguments, Settings};
+use crate::settings::Settings;
 use crate::writer::{self, Dropped, DroppedCounts, Writer};
 
 /// The interval of reports on missing records where they are not required.
@@ -174,7 +174,7 @@ impl Sink {
     /// True if calls are recorded with their arguments.
     #[must_use]
     pub fn keeps_arguments(&self) -> bool {
-        self.audit.as_ref().is_some_and(|audit| audit.settings.arguments == Arguments::Values)
+        self.audit.as_ref().is_some_and(|audit| audit.settings.arguments)
     }
 
     /// True if calls are recorded with their uses of grants.

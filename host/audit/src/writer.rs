@@ -14,7 +14,7 @@ use crate::event::{AuditMissed, AuditRotated, Event};
 use crate::files::{Files, Identity, Removal};
 use crate::open::{self, FoundAudit};
 use crate::room::{MadeRoom, make_room};
-use crate::settings::{Fsync, Rotation, Settings};
+use crate::settings::{Rotation, Settings};
 use crate::sink::SinkError;
 
 /// The longest part of a line before its event: the longest number, the link, the time.
@@ -30,7 +30,7 @@ pub(crate) struct Writer {
     file: File,
     is_regular: bool,
     rotation: Option<Rotation>,
-    fsync: Fsync,
+    synced: bool,
     seq: u64,
     prev: Hash,
     length_bytes: u64,
@@ -86,7 +86,7 @@ impl Writer {
             file,
             is_regular,
             rotation,
-            fsync: settings.fsync,
+            synced: settings.synced,
             seq,
             prev,
             length_bytes,
@@ -203,10 +203,7 @@ impl Writer {
     }
 
     fn sync(&self) -> io::Result<()> {
-        match self.fsync {
-            Fsync::Always if self.is_regular => self.file.sync_data(),
-            Fsync::Always | Fsync::Never => Ok(()),
-        }
+        if self.synced && self.is_regular { self.file.sync_data() } else { Ok(()) }
     }
 
     /// Cuts off a part of a record.
@@ -269,10 +266,7 @@ impl Writer {
     }
 
     fn sync_folder(&self) -> Result<(), SinkError> {
-        match self.fsync {
-            Fsync::Always => Ok(self.files.sync_folder()?),
-            Fsync::Never => Ok(()),
-        }
+        if self.synced { Ok(self.files.sync_folder()?) } else { Ok(()) }
     }
 
     /// Appends `audit.rotated`: the file before had `previous_bytes`, and `dropped_records` records

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use toolcell_audit::{
-    Archive, Clipped, Dropped, Event, Fsync, HostStopped, LineError, OpenError, Opened, Reason, Rotation, Settings,
-    Sink, SinkError, Summary, record_number,
+    Archive, Clipped, Dropped, Event, HostStopped, LineError, OpenError, Opened, Reason, Rotation, Settings, Sink,
+    SinkError, Summary, record_number,
 };
 
 /// The file that the process that is killed writes.
@@ -385,7 +385,7 @@ fn an_audit_that_is_not_required_lets_things_happen_and_says_so_once() {
 #[test]
 fn records_that_wait_for_the_disk_are_a_chain_like_any() {
     let folder = Folder::new();
-    folder.write(Settings { fsync: Fsync::Always, ..small(3) }, 20);
+    folder.write(Settings { synced: true, ..small(3) }, 20);
     folder.verify();
 }
 

@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::limits::SCHEMA_TEXT_BYTES_MAX;
 use crate::media::{as_utf8, essence, is_json, is_media, is_text};
 use crate::names::{clipped, shown};
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, query_style};
 use crate::schema::{SchemaUse, add_text, inlined, is_bytes};
 
 /// Media types of one body that are looked at. 20: real documents have up to six.
@@ -274,9 +274,12 @@ fn file(of: &Map<String, Value>, members: &[&str]) -> Map<String, Value> {
 /// How fields of a form are written, where the document says so: by `style` and `explode`, or as
 /// JSON by `contentType`, which counts without those two.
 fn styles(media: &Value) -> BTreeMap<String, FieldStyle> {
-    let encoding = media.get("encoding").and_then(Value::as_object);
-    let fields = encoding.into_iter().flatten().take(FIELDS_MAX);
-    fields.filter_map(|(name, written)| Some((name.clone(), field_style(written)?))).collect()
+    encoding(media).filter_map(|(name, written)| Some((name.clone(), field_style(written)?))).collect()
+}
+
+/// How the fields of a form are written.
+fn encoding(media: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    media.get("encoding").and_then(Value::as_object).into_iter().flatten().take(FIELDS_MAX)
 }
 
 fn field_style(written: &Value) -> Option<FieldStyle> {
@@ -286,20 +289,14 @@ fn field_style(written: &Value) -> Option<FieldStyle> {
         None if explode.is_none() => {
             return text("contentType").filter(|media| is_json(media)).map(|_| FieldStyle::JSON);
         }
-        None | Some("form") => Style::Form,
-        Some("spaceDelimited") => Style::Space,
-        Some("pipeDelimited") => Style::Pipe,
-        Some("deepObject") => Style::Deep,
-        Some(_) => return None,
+        style => query_style(style.unwrap_or("form"))?,
     };
     Some(FieldStyle { style, explode: explode.unwrap_or(style == Style::Form) })
 }
 
 /// The media types of parts, where the document names one for a field.
 fn part_media(media: &Value) -> BTreeMap<String, String> {
-    let encoding = media.get("encoding").and_then(Value::as_object);
-    let fields = encoding.into_iter().flatten().take(FIELDS_MAX);
-    let named = fields.filter_map(|(name, style)| Some((name, style.get("contentType")?.as_str()?)));
+    let named = encoding(media).filter_map(|(name, style)| Some((name, style.get("contentType")?.as_str()?)));
     let one = named.filter(|(_, media)| is_media(media) && media.contains('/') && !media.contains(['*', ',']));
     one.map(|(name, media)| (name.clone(), media.to_owned())).collect()
 }

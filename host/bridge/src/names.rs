@@ -132,11 +132,7 @@ fn fnv(text: &str) -> u64 {
 
 /// The first bytes of a text, up to a whole character.
 pub(crate) fn prefix_of(text: &str, bytes_max: usize) -> &str {
-    let mut end = bytes_max.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default()
 }
 
 /// A text of the document within a bound, without what a person would not see.

@@ -171,20 +171,13 @@ impl Parameters {
         }
         let content = written.get("content").and_then(Value::as_object).and_then(|content| content.iter().next());
         let style = match (content, place) {
-            (Some((media, _)), _) if crate::media::is_json(media) => Style::Json,
+            (Some((media, _)), _) if crate::media::is_json(media) => Some(Style::Json),
             (Some(_), _) => return self.left_out(written, name, "of a media type that is not JSON"),
-            (None, Place::Query) => match text("style") {
-                "" | "form" => Style::Form,
-                "spaceDelimited" => Style::Space,
-                "pipeDelimited" => Style::Pipe,
-                "deepObject" => Style::Deep,
-                _ => return self.left_out(written, name, "of a style that is not known"),
-            },
-            (None, _) => match text("style") {
-                "" | "simple" => Style::Simple,
-                _ => return self.left_out(written, name, "of a style that is not known"),
-            },
+            (None, Place::Query) if text("style").is_empty() => Some(Style::Form),
+            (None, Place::Query) => query_style(text("style")),
+            (None, _) => matches!(text("style"), "" | "simple").then_some(Style::Simple),
         };
+        let Some(style) = style else { return self.left_out(written, name, "of a style that is not known") };
         let schema = content.and_then(|(_, content)| content.get("schema")).or_else(|| written.get("schema"));
         let explode = written.get("explode").and_then(Value::as_bool).unwrap_or(style == Style::Form);
         let argument = self.names.unique(&of_argument(name), ARGUMENT_CHARS_MAX);
@@ -241,6 +234,17 @@ fn set_kind(schema: &mut Map<String, Value>, style: Style) {
     }
     let is_object = style == Style::Deep || schema.contains_key("additionalProperties");
     schema.insert("type".to_owned(), if is_object { "object" } else { "string" }.into());
+}
+
+/// The style of this name for what stands in a query.
+pub(crate) fn query_style(name: &str) -> Option<Style> {
+    match name {
+        "form" => Some(Style::Form),
+        "spaceDelimited" => Some(Style::Space),
+        "pipeDelimited" => Some(Style::Pipe),
+        "deepObject" => Some(Style::Deep),
+        _ => None,
+    }
 }
 
 const fn place_word(place: Place) -> &'static str {

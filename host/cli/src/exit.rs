@@ -3,6 +3,9 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use toolcell_policy::AdvisedFault;
+use toolcell_server::control::Unreachable;
+use toolcell_server::lock::LockError;
+use toolcell_server::login::LoginError;
 
 use crate::terminal::{self, StdoutClosed};
 
@@ -96,6 +99,24 @@ impl From<AdvisedFault> for Failure {
     fn from(fault: AdvisedFault) -> Self {
         let hint = fault.hint().unwrap_or_default().to_owned();
         Self::at_fault(fault.problem, hint)
+    }
+}
+
+impl From<Unreachable> for Failure {
+    fn from(error: Unreachable) -> Self {
+        Self::at_fault(error.to_string(), error.hint().unwrap_or_default())
+    }
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Self {
+        Self::at_fault(error.to_string(), error.hint())
+    }
+}
+
+impl From<LoginError> for Failure {
+    fn from(error: LoginError) -> Self {
+        Self::at_fault(error.to_string(), error.hint().unwrap_or_default())
     }
 }
 

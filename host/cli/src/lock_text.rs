@@ -1,10 +1,11 @@
 //! Differences from the lock and errors of the lock file, as people see them.
 use std::path::Path;
 
-use toolcell_server::lock::{self, Drift, Lock, LockError, LockPath};
+use toolcell_server::lock::{self, Drift, Lock, LockPath};
 
 use crate::args::manifest_words;
-use crate::exit::Exit;
+use crate::exit::Failure;
+use crate::manifest::NAME_MANIFEST;
 use crate::terminal;
 
 /// The differences for people.
@@ -17,29 +18,18 @@ pub fn differences(drifts: &[Drift]) -> String {
     text
 }
 
-/// Reads the lock at this path, or reports why it cannot be read. The manifest is the one beside
-/// it.
-pub fn read_or_report(path: &LockPath, manifest: &Path) -> Result<Lock, Exit> {
-    match lock::read(path) {
-        Ok(Some(locked)) => Ok(locked),
-        Ok(None) if !manifest.exists() => {
-            let hint = "name the manifest with --manifest, or run this in its folder";
-            terminal::error(&format!("there is no {}", manifest.display()), Some(hint));
-            Err(Exit::AtFault)
+/// Reads the lock at this path. The manifest is the one beside it.
+pub fn read(path: &LockPath, manifest: &Path) -> Result<Lock, Failure> {
+    match lock::read(path)? {
+        Some(locked) => Ok(locked),
+        None if !manifest.exists() => {
+            Err(Failure::at_fault(format!("there is no {}", manifest.display()), NAME_MANIFEST))
         }
-        Ok(None) => {
+        None => {
             let hint = format!("write it with `toolcell lock{}`", manifest_words(manifest));
-            terminal::error(&format!("there is no {}", path.display()), Some(&hint));
-            Err(Exit::AtFault)
+            Err(Failure::at_fault(format!("there is no {}", path.display()), hint))
         }
-        Err(error) => Err(lock_at_fault(&error)),
     }
-}
-
-/// Reports an invalid lock.
-pub fn lock_at_fault(error: &LockError) -> Exit {
-    terminal::error(&error.to_string(), Some(error.hint()));
-    Exit::AtFault
 }
 
 /// Reports that an earlier writer was interrupted.

@@ -3,18 +3,35 @@ use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Mutex;
 
-use toolcell_policy::{Diagnostic, Severity, Style, parse, render_all};
+use toolcell_policy::{Diagnostic, Manifest, Severity, Style, parse, render_all};
 use toolcell_server::{
     LoadStep, LogLevel, ManifestFile, Note, OpenOptions, Opened, OperatorLog as _, Ready, Refusal, shell,
 };
 
 use crate::args::{CallArgs, CodeCacheArgs, SketchRights, manifest_words};
-use crate::lock_text::{differences, lock_at_fault};
+use crate::exit::{Exit, Failure};
+use crate::lock_text::differences;
 use crate::logging::LogControl;
 use crate::sandbox_process;
 use crate::sketch::{self, Sketch};
 use crate::terminal::{self, Progress};
 use crate::warned;
+
+/// The advice where there is no manifest.
+pub const NAME_MANIFEST: &str = "name the manifest with --manifest, or run this in its folder";
+
+/// Reads the file of a manifest.
+pub fn read(path: &Path) -> Result<ManifestFile, Failure> {
+    ManifestFile::read(path).map_err(|problem| Failure::at_fault(problem, NAME_MANIFEST))
+}
+
+/// Reads and checks a manifest, for a command to which its problems do not matter. `Err` is one
+/// sentence.
+pub fn checked(path: &Path) -> Result<Manifest, String> {
+    let words = manifest_words(path);
+    let wrong = |_| format!("{} has problems; `toolcell check{words}` shows them", path.display());
+    Ok(parse(&ManifestFile::read(path)?.source()).map_err(wrong)?.manifest)
+}
 
 /// True if both paths lead to one file that exists.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
@@ -24,9 +41,9 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Reads a manifest and loads its components, or prints the problems. Records nothing. A component
-/// instead of a manifest is loaded without rights.
-pub fn open_or_report(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+/// Reads a manifest and loads its components, or prints the problems and fails. Records nothing. A
+/// component instead of a manifest is loaded without rights.
+pub fn open_or_report(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<(ManifestFile, Ready)> {
     let options = OpenOptions { code: code.options(), ..OpenOptions::default() };
     open_with_rights(path, &SketchRights::default(), code, options, show_problems)
 }
@@ -37,13 +54,13 @@ pub fn open_again_or_report(
     path: &Path,
     rights: &SketchRights,
     code: &CodeCacheArgs,
-) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+) -> anyhow::Result<(ManifestFile, Ready)> {
     let options = OpenOptions { code: code.options(), what_works: true, ..OpenOptions::default() };
     open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
 }
 
 /// [`open_again_or_report`], observing attempts of guests, for a call that may be recorded.
-pub fn open_to_call_or_report(args: &CallArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+pub fn open_to_call_or_report(args: &CallArgs) -> anyhow::Result<(ManifestFile, Ready)> {
     let path = &args.manifest.manifest;
     let options = OpenOptions {
         code: args.code.options(),
@@ -66,8 +83,8 @@ fn show_problems_daily(path: &Path, opened: &Opened) {
 }
 
 /// [`open_or_report`] of a manifest with other options.
-pub fn open_with_or_report(path: &Path, options: OpenOptions<'_>) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    open_path(path, options, show_problems)
+pub fn open_with_or_report(path: &Path, options: OpenOptions<'_>) -> anyhow::Result<(ManifestFile, Ready)> {
+    ready_or_said(open_file(read(path)?, options, show_problems)?)
 }
 
 /// [`open_with_or_report`] for a process with this log: its level decides whether warnings alone
@@ -76,19 +93,19 @@ pub fn open_to_serve_or_report(
     path: &Path,
     options: OpenOptions<'_>,
     log: &LogControl,
-) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    let Some(file) = read_or_report(path) else { return Ok(None) };
+) -> anyhow::Result<(ManifestFile, Ready)> {
+    let file = read(path)?;
     if let Ok(parsed) = parse(&file.source()) {
         log.follow(parsed.manifest.server().log().into());
     }
-    open_file(file, options, |opened| {
+    ready_or_said(open_file(file, options, |opened| {
         if opened.ready.is_none() || terminal::shows(LogLevel::Warn) {
             show_problems(opened);
         }
-    })
+    })?)
 }
 
-/// Loads the components of a manifest's text, or prints the problems.
+/// Loads the components of a manifest's text; `None` where its problems were printed instead.
 pub fn open_file_or_report(
     file: ManifestFile,
     options: OpenOptions<'_>,
@@ -102,33 +119,25 @@ fn open_with_rights(
     code: &CodeCacheArgs,
     options: OpenOptions<'_>,
     show: impl Fn(&Opened),
-) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    if !sketch::is_component(path) {
-        let given = [&rights.allow, &rights.mounts, &rights.variables];
-        if given.into_iter().any(|given| !given.is_empty()) {
-            let hint = "edit the manifest with `toolcell grant`, or name a component: -m FILE.wasm";
-            terminal::error("--allow, --mount and --env are for a component without a manifest", Some(hint));
-            return Ok(None);
-        }
-        return open_path(path, options, show);
+) -> anyhow::Result<(ManifestFile, Ready)> {
+    if sketch::is_component(path) {
+        return match Sketch::of(&[path.to_owned()], rights, Path::new("."), code) {
+            Ok(sketch) => open_sketch_or_report(&sketch, None, options),
+            Err(failure) => failure.report(false).and_then(|_| ready_or_said(None)),
+        };
     }
-    match Sketch::of(&[path.to_owned()], rights, Path::new("."), code) {
-        Ok(sketch) => open_sketch_or_report(&sketch, None, options),
-        Err(failure) => failure.report(false).map(|_| None),
+    let given = [&rights.allow, &rights.mounts, &rights.variables];
+    if given.into_iter().any(|given| !given.is_empty()) {
+        let hint = "edit the manifest with `toolcell grant`, or name a component: -m FILE.wasm";
+        let problem = "--allow, --mount and --env are for a component without a manifest";
+        return Err(Failure::at_fault(problem, hint).into());
     }
+    ready_or_said(open_file(read(path)?, options, show)?)
 }
 
-fn open_path(
-    path: &Path,
-    options: OpenOptions<'_>,
-    show: impl Fn(&Opened),
-) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    read_or_report(path).map_or(Ok(None), |file| open_file(file, options, show))
-}
-
-fn read_or_report(path: &Path) -> Option<ManifestFile> {
-    let hint = "name the manifest with --manifest, or run this in its folder";
-    ManifestFile::read(path).inspect_err(|problem| terminal::error(problem, Some(hint))).ok()
+/// What was loaded; otherwise the problems were printed.
+fn ready_or_said(opened: Option<(ManifestFile, Ready)>) -> anyhow::Result<(ManifestFile, Ready)> {
+    Ok(opened.ok_or_else(|| Failure::said(Exit::AtFault))?)
 }
 
 fn open_file(
@@ -154,10 +163,10 @@ pub fn open_sketch_or_report(
     sketch: &Sketch,
     path: Option<&Path>,
     options: OpenOptions<'_>,
-) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+) -> anyhow::Result<(ManifestFile, Ready)> {
     let opened = open(sketch.file(path), options)?;
     sketch.report(&opened.problems);
-    Ok(ready_or_report(opened))
+    ready_or_said(ready_or_report(opened))
 }
 
 fn ready_or_report(opened: Opened) -> Option<(ManifestFile, Ready)> {
@@ -229,7 +238,7 @@ fn report_refusal(refusal: &Refusal, words: &str) {
             let hint = format!("write it with `toolcell lock{words}`, read it, and keep it in version control");
             terminal::error(&problem, Some(&hint));
         }
-        Refusal::Lock(error) => drop(lock_at_fault(error)),
+        Refusal::Lock(error) => terminal::error(&error.to_string(), Some(error.hint())),
         Refusal::Drift { lock, drifts } => {
             terminal::error(&format!("what would be served is not what {} pins", lock.display()), None);
             terminal::eprint(&differences(drifts));

@@ -144,6 +144,11 @@ fn nice(most: u64) -> u64 {
     }
 }
 
+/// A use of a limit, in percent and as a bar.
+pub fn gauge(used: u64, limit: u64) -> Markup {
+    html! { div.gauge { span { (permille(used, limit) / 10) " %" } (bar_of(used, limit)) } }
+}
+
 /// A bar of a use and its limit. It is decorative: the figures are next to it.
 pub fn bar_of(used: u64, limit: u64) -> Markup {
     let share = permille(used, limit);

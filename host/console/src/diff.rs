@@ -50,16 +50,16 @@ pub fn words(old: &str, new: &str, effort: &mut Effort) -> Vec<Piece> {
     let behind = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(old, new)| old == new).count();
     let old_middle = old_rest.get(..old_rest.len() - behind).unwrap_or(&[]);
     let new_middle = new_rest.get(..new_rest.len() - behind).unwrap_or(&[]);
-    let mut pieces = Pieces::default();
-    old.iter().take(before).for_each(|word| pieces.push(Side::Both, word));
+    let mut stretches = Stretches::default();
+    old.iter().take(before).for_each(|word| stretches.push(Side::Both, word));
     if effort.allows(old_middle.len(), new_middle.len()) {
-        compare(old_middle, new_middle, &mut pieces);
+        compare(old_middle, new_middle, &mut stretches);
     } else {
-        old_middle.iter().for_each(|word| pieces.push(Side::Old, word));
-        new_middle.iter().for_each(|word| pieces.push(Side::New, word));
+        old_middle.iter().for_each(|word| stretches.push(Side::Old, word));
+        new_middle.iter().for_each(|word| stretches.push(Side::New, word));
     }
-    old.iter().skip(old.len() - behind).for_each(|word| pieces.push(Side::Both, word));
-    pieces.finish()
+    old.iter().skip(old.len() - behind).for_each(|word| stretches.push(Side::Both, word));
+    stretches.pieces()
 }
 
 /// A block with both texts: removed parts are struck out, new parts are underlined. Only
@@ -116,7 +116,7 @@ enum Side {
 }
 
 /// Walks along a longest common subsequence.
-fn compare(old: &[&str], new: &[&str], pieces: &mut Pieces) {
+fn compare(old: &[&str], new: &[&str], stretches: &mut Stretches) {
     let width = new.len() + 1;
     // lengths[i * width + j]: the longest common subsequence of old[i..] and new[j..].
     let mut lengths = vec![0_u16; (old.len() + 1) * width];
@@ -139,65 +139,19 @@ fn compare(old: &[&str], new: &[&str], pieces: &mut Pieces) {
         match (old.get(i), new.get(j)) {
             (None, None) => return,
             (Some(old_word), Some(new_word)) if old_word == new_word => {
-                pieces.push(Side::Both, old_word);
+                stretches.push(Side::Both, old_word);
                 (i, j) = (i + 1, j + 1);
             }
             (Some(old_word), new_word) if new_word.is_none() || at(&lengths, i + 1, j) >= at(&lengths, i, j + 1) => {
-                pieces.push(Side::Old, old_word);
+                stretches.push(Side::Old, old_word);
                 i += 1;
             }
             (_, Some(new_word)) => {
-                pieces.push(Side::New, new_word);
+                stretches.push(Side::New, new_word);
                 j += 1;
             }
             (Some(_), None) => return,
         }
-    }
-}
-
-/// Collected pieces: removed ones come before added ones.
-#[derive(Default)]
-struct Pieces {
-    done: Vec<Piece>,
-    same: String,
-    removed: String,
-    added: String,
-}
-
-impl Pieces {
-    fn push(&mut self, side: Side, word: &str) {
-        let changed = !self.removed.is_empty() || !self.added.is_empty();
-        match side {
-            Side::Both => {
-                if changed {
-                    self.flush();
-                }
-                self.same.push_str(word);
-            }
-            Side::Old | Side::New => {
-                if !self.same.is_empty() && !changed {
-                    self.flush();
-                }
-                if side == Side::Old { self.removed.push_str(word) } else { self.added.push_str(word) }
-            }
-        }
-    }
-
-    fn flush(&mut self) {
-        for (text, piece) in [
-            (&mut self.same, Piece::Same as fn(String) -> Piece),
-            (&mut self.removed, Piece::Removed),
-            (&mut self.added, Piece::Added),
-        ] {
-            if !text.is_empty() {
-                self.done.push(piece(std::mem::take(text)));
-            }
-        }
-    }
-
-    fn finish(mut self) -> Vec<Piece> {
-        self.flush();
-        joined(self.done)
     }
 }
 
@@ -212,43 +166,53 @@ struct Stretch {
     added: String,
 }
 
-/// The pieces, joining changes that are only separated by blanks or one short word. A rewritten
-/// sentence is then shown as two sentences, not as alternating words.
-fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut stretches: Vec<Stretch> = Vec::new();
-    for piece in pieces {
-        match (piece, stretches.last_mut()) {
-            (Piece::Removed(text), Some(last)) => last.removed.push_str(&text),
-            (Piece::Added(text), Some(last)) => last.added.push_str(&text),
-            (Piece::Same(same), _) => stretches.push(Stretch { same, ..Stretch::default() }),
-            (Piece::Removed(removed), None) => stretches.push(Stretch { removed, ..Stretch::default() }),
-            (Piece::Added(added), None) => stretches.push(Stretch { added, ..Stretch::default() }),
+#[derive(Default)]
+struct Stretches(Vec<Stretch>);
+
+impl Stretches {
+    fn push(&mut self, side: Side, word: &str) {
+        if self.0.last().is_none_or(|last| side == Side::Both && last.is_change()) {
+            self.0.push(Stretch::default());
         }
+        let Some(last) = self.0.last_mut() else { return };
+        let text = match side {
+            Side::Both => &mut last.same,
+            Side::Old => &mut last.removed,
+            Side::New => &mut last.added,
+        };
+        text.push_str(word);
     }
-    let mut joined: Vec<Stretch> = Vec::new();
-    for next in stretches {
-        match joined.last_mut().filter(|last| last.goes_on_with(&next)) {
-            Some(last) => {
-                last.removed.extend([&next.same, &next.removed].map(String::as_str));
-                last.added.extend([&next.same, &next.added].map(String::as_str));
+
+    /// The pieces, joining changes that are only separated by blanks or one short word. A rewritten
+    /// sentence is then shown as two sentences, not as alternating words.
+    fn pieces(self) -> Vec<Piece> {
+        let mut joined: Vec<Stretch> = Vec::new();
+        for next in self.0 {
+            match joined.last_mut().filter(|last| last.goes_on_with(&next)) {
+                Some(last) => {
+                    last.removed.extend([&next.same, &next.removed].map(String::as_str));
+                    last.added.extend([&next.same, &next.added].map(String::as_str));
+                }
+                None => joined.push(next),
             }
-            None => joined.push(next),
         }
+        let pieces = joined.into_iter().flat_map(|Stretch { same, removed, added }| {
+            [(Piece::Same as fn(String) -> Piece, same), (Piece::Removed, removed), (Piece::Added, added)]
+        });
+        pieces.filter(|(_, text)| !text.is_empty()).map(|(piece, text)| piece(text)).collect()
     }
-    let pieces = joined.into_iter().flat_map(|stretch| {
-        let Stretch { same, removed, added } = stretch;
-        [Piece::Same(same), Piece::Removed(removed), Piece::Added(added)]
-    });
-    pieces.filter(|piece| !piece.text().is_empty()).collect()
 }
 
 impl Stretch {
+    fn is_change(&self) -> bool {
+        !self.removed.is_empty() || !self.added.is_empty()
+    }
+
     /// True if this change and the next can be joined: both texts have words in it.
     fn goes_on_with(&self, next: &Self) -> bool {
-        let is_change = |stretch: &Self| !stretch.removed.is_empty() || !stretch.added.is_empty();
         let has_words = |one: &str, other: &str| [one, other].iter().any(|text| !text.trim().is_empty());
         let is_replaced = has_words(&self.removed, &next.removed) && has_words(&self.added, &next.added);
-        is_change(self) && is_change(next) && is_replaced && is_by_chance(&next.same)
+        self.is_change() && next.is_change() && is_replaced && is_by_chance(&next.same)
     }
 }
 
@@ -259,13 +223,6 @@ fn is_by_chance(same: &str) -> bool {
         .next()
         .is_none_or(|word| word.chars().count() <= CHANCE_LETTERS && word.chars().all(char::is_alphanumeric));
     is_short && words.next().is_none()
-}
-
-impl Piece {
-    fn text(&self) -> &str {
-        let (Self::Same(text) | Self::Removed(text) | Self::Added(text)) = self;
-        text
-    }
 }
 
 #[cfg(test)]

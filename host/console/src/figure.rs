@@ -98,12 +98,8 @@ pub fn permille(used: u64, limit: u64) -> u64 {
 
 fn scaled(number: u64, step: u64, units: &[&str]) -> String {
     let mut scale = 1_u64;
-    let mut unit = "";
-    let mut larger = units.iter();
-    if let Some(first) = larger.next() {
-        unit = first;
-    }
-    for next in larger {
+    let mut unit = units.first().copied().unwrap_or_default();
+    for next in units.iter().skip(1) {
         if number / scale < step {
             break;
         }

@@ -27,6 +27,12 @@ pub enum View {
     Callers,
 }
 
+struct ViewFacts {
+    name: &'static str,
+    key: &'static str,
+    path: &'static str,
+}
+
 impl View {
     /// All views, in the order of the page.
     pub const ALL: [Self; 7] =
@@ -35,29 +41,13 @@ impl View {
     /// The name for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Now => "Now",
-            Self::Tools => "Tools",
-            Self::Denials => "Denials",
-            Self::Changes => "Changes",
-            Self::Approvals => "Approvals",
-            Self::Audit => "Audit",
-            Self::Callers => "Callers",
-        }
+        self.facts().name
     }
 
     /// The value of the field [`VIEW`](routes::VIEW) of [`EVENTS`](routes::EVENTS).
     #[must_use]
     pub const fn key(self) -> &'static str {
-        match self {
-            Self::Now => "now",
-            Self::Tools => "tools",
-            Self::Denials => "denials",
-            Self::Changes => "changes",
-            Self::Approvals => "approvals",
-            Self::Audit => "audit",
-            Self::Callers => "callers",
-        }
+        self.facts().key
     }
 
     /// The view of a key.
@@ -75,14 +65,18 @@ impl View {
     }
 
     const fn path(self) -> &'static str {
+        self.facts().path
+    }
+
+    const fn facts(self) -> ViewFacts {
         match self {
-            Self::Now => routes::NOW,
-            Self::Tools => routes::TOOLS,
-            Self::Denials => routes::DENIALS,
-            Self::Changes => routes::CHANGES,
-            Self::Approvals => routes::APPROVALS,
-            Self::Audit => routes::AUDIT,
-            Self::Callers => routes::CALLERS,
+            Self::Now => ViewFacts { name: "Now", key: "now", path: routes::NOW },
+            Self::Tools => ViewFacts { name: "Tools", key: "tools", path: routes::TOOLS },
+            Self::Denials => ViewFacts { name: "Denials", key: "denials", path: routes::DENIALS },
+            Self::Changes => ViewFacts { name: "Changes", key: "changes", path: routes::CHANGES },
+            Self::Approvals => ViewFacts { name: "Approvals", key: "approvals", path: routes::APPROVALS },
+            Self::Audit => ViewFacts { name: "Audit", key: "audit", path: routes::AUDIT },
+            Self::Callers => ViewFacts { name: "Callers", key: "callers", path: routes::CALLERS },
         }
     }
 }

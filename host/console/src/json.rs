@@ -58,7 +58,9 @@ struct JsonWriter {
 
 impl JsonWriter {
     fn push(&mut self, letter: char) {
-        self.line_if_fresh();
+        if std::mem::take(&mut self.fresh) && self.open.len() <= JSON_DEPTH {
+            self.line(self.open.len());
+        }
         self.out.push(letter);
     }
 
@@ -83,8 +85,8 @@ impl JsonWriter {
 
     fn end(&mut self, letter: char) -> Option<()> {
         let was_empty = std::mem::take(&mut self.fresh);
-        if !was_empty {
-            self.line_before_end();
+        if !was_empty && self.open.len() <= JSON_DEPTH {
+            self.line(self.open.len().saturating_sub(1));
         }
         if self.open.pop() != Some(letter) {
             return None;
@@ -99,18 +101,6 @@ impl JsonWriter {
             self.line(self.open.len());
         } else {
             self.out.push(' ');
-        }
-    }
-
-    fn line_if_fresh(&mut self) {
-        if std::mem::take(&mut self.fresh) && self.open.len() <= JSON_DEPTH {
-            self.line(self.open.len());
-        }
-    }
-
-    fn line_before_end(&mut self) {
-        if self.open.len() <= JSON_DEPTH {
-            self.line(self.open.len().saturating_sub(1));
         }
     }
 

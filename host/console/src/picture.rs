@@ -49,31 +49,23 @@ pub fn reach(tool: &str, reach: &[Reach]) -> Markup {
 
 /// The table of what a tool reaches.
 pub fn as_table(reach: &[Reach]) -> Markup {
-    let rows: Vec<Row> = reach
-        .iter()
-        .take(REACH_ROWS)
-        .map(|item| {
-            Row::of(vec![
-                html! { span.mono { (name(&item.target)) } },
-                html! { (kind(item.kind)) },
-                html! { (line(&item.detail)) },
-                granted_in(item.place.as_ref()),
-            ])
-        })
-        .collect();
+    let rows = reach.iter().take(REACH_ROWS).map(|item| {
+        Row::of(vec![
+            html! { span.mono { (name(&item.target)) } },
+            html! { (kind(item.kind)) },
+            html! { (line(&item.detail)) },
+            // Grants have no default: without a place, the manifest as it is now does not have
+            // the grant, or cannot be read.
+            place(item.place.as_ref(), "not in the manifest as it is now"),
+        ])
+    });
     let columns = [column("Reaches"), column("Kind"), column("How"), column("Granted in")];
-    table("Grants", &columns, &rows, "Nothing outside its sandbox.")
+    table("Grants", &columns, rows, "Nothing outside its sandbox.")
 }
 
-/// The place of a setting in words; without one it is the default.
-pub fn place(place: Option<&Place>) -> Markup {
-    html! { @match place { Some(place) => (at(place)), None => span.dim { "default" } } }
-}
-
-/// The place of a grant in words. Grants have no default: without a place, the manifest as it is
-/// now does not have the grant, or cannot be read.
-pub fn granted_in(place: Option<&Place>) -> Markup {
-    html! { @match place { Some(place) => (at(place)), None => span.dim { "not in the manifest as it is now" } } }
+/// The place of a setting or a grant in words, or what its absence means.
+pub fn place(place: Option<&Place>, missing: &str) -> Markup {
+    html! { @match place { Some(place) => (at(place)), None => span.dim { (missing) } } }
 }
 
 fn at(place: &Place) -> Markup {

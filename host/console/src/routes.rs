@@ -22,6 +22,8 @@
 //! All forms that change something are sent with POST, and so is the one that checks the chain.
 //! Searches are sent with GET.
 
+use std::fmt::Write as _;
+
 /// The view of what runs now.
 pub const NOW: &str = "/";
 /// The list of tools. Fields: [`QUERY`], [`PAGE`].
@@ -163,9 +165,7 @@ pub fn segment(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~' | b'.') {
             encoded.push(char::from(byte));
         } else {
-            encoded.push('%');
-            encoded.push(hex(byte >> 4));
-            encoded.push(hex(byte & 15));
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
     encoded
@@ -173,7 +173,3 @@ pub fn segment(text: &str) -> String {
 
 /// Bytes of a text that an address keeps: names of tools have at most 128.
 pub const SEGMENT_BYTES: usize = 512;
-
-const fn hex(nibble: u8) -> char {
-    (if nibble < 10 { b'0' + nibble } else { b'A' + nibble - 10 }) as char
-}

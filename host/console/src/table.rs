@@ -42,7 +42,8 @@ impl Row {
 
 /// A table. If there are more than [`ROWS`] rows, shows the first ones and the number of all.
 /// `empty` is shown if there are no rows.
-pub fn table(caption: &str, columns: &[Column], rows: &[Row], empty: &str) -> Markup {
+pub fn table(caption: &str, columns: &[Column], rows: impl Iterator<Item = Row>, empty: &str) -> Markup {
+    let rows: Vec<Row> = rows.collect();
     html! {
         @if rows.is_empty() {
             p.empty { (empty) }
@@ -100,7 +101,7 @@ mod tests {
     #[test]
     fn only_a_cell_with_nothing_but_the_dash_is_marked_as_empty() {
         let cells = vec![html! { "a" }, or_none(None), html! { "b " (or_none(None)) }];
-        let shown = table("t", &[column("A"), column("B"), column("C")], &[Row::of(cells)], "").0;
+        let shown = table("t", &[column("A"), column("B"), column("C")], [Row::of(cells)].into_iter(), "").0;
         assert!(shown.contains("data-label=\"B\" data-none") && shown.matches("data-none").count() == 1, "{shown}");
     }
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::frame::{View, navigation, problems};
 use crate::model::{Approvals, Changes, Denials, Frame, Now};
-use crate::page::parts;
+use crate::page;
 
 /// The event that ends a page's updates: the session is over.
 pub const ENDED: &str = "event: ended\ndata: {}\n\n";
@@ -46,35 +46,35 @@ impl Update {
         format!("event: update\ndata: {}\n\n", json!({ "parts": parts, "say": self.say }))
     }
 
-    fn of(frame: &Frame, view: View, parts: impl IntoIterator<Item = (&'static str, Markup)>) -> Self {
-        let parts = parts.into_iter().map(|(_, markup)| markup.0);
-        let parts = [navigation(frame, view).0, problems(frame).0].into_iter().chain(parts).collect();
-        Self { parts, say: None }
+    fn of(frame: &Frame, view: View, parts: impl IntoIterator<Item = Markup>) -> Self {
+        let parts = [navigation(frame, view), problems(frame)].into_iter().chain(parts);
+        Self { parts: parts.map(|part| part.0).collect(), say: None }
     }
 }
 
 /// All parts of the view of what runs now.
 #[must_use]
 pub fn now(frame: &Frame, view: &Now) -> Update {
-    Update::of(frame, View::Now, parts::now(frame, view))
+    use page::now::{chart, history, running, totals};
+    Update::of(frame, View::Now, [totals(view), chart(view), history(view), running(frame, view)])
 }
 
 /// The lists of denials, as [`page::denials`](crate::page::denials) has them.
 #[must_use]
 pub fn denials(frame: &Frame, view: &Denials, only: &str) -> Update {
-    Update::of(frame, View::Denials, parts::denials(frame, view, only))
+    Update::of(frame, View::Denials, [page::denials::list(frame, view, only)])
 }
 
 /// The lists of changes.
 #[must_use]
 pub fn changes(frame: &Frame, view: &Changes) -> Update {
-    Update::of(frame, View::Changes, parts::changes(frame, view))
+    Update::of(frame, View::Changes, [page::changes::quarantine(frame, view), page::changes::generations(view)])
 }
 
 /// The lists of approvals.
 #[must_use]
 pub fn approvals(frame: &Frame, view: &Approvals) -> Update {
-    Update::of(frame, View::Approvals, parts::approvals(frame, view))
+    Update::of(frame, View::Approvals, [page::approvals::waiting(frame, view), page::approvals::decided(view)])
 }
 
 /// Only the counts next to the names of views: for views whose content stays until it is reloaded.

@@ -92,10 +92,8 @@ pub trait StreamCheck {
     /// # Errors
     /// The reader gets this error in place of the bytes.
     fn read(&mut self, buffer: &mut ReadBuf<'_>, start: usize) -> io::Result<()>;
-    /// Called after each attempt to write or flush. `ready`: it did not have to wait.
-    fn written(&mut self, ready: bool) {
-        let _ = ready;
-    }
+    /// Called after each attempt to write or flush, with whether it did not have to wait.
+    fn written(&mut self, _ready: bool) {}
 }
 
 /// A connection whose incoming bytes are checked.

@@ -12,8 +12,7 @@ use toolcell_policy::{Askable, Denial, Limits};
 
 use toolcell_sandbox::{CallDoors, GrantedCapabilities};
 use toolcell_wall::asking::{AskKind, AskResult, Inquiry};
-use toolcell_wall::caller::Outside;
-use toolcell_wall::caller::{CallerLink, ConsentAnswer, GuestLogLevel, NoCaller, Trace};
+use toolcell_wall::caller::{CallerLink, ConsentAnswer, GuestLogLevel, NoCaller, Outside, Trace};
 
 #[path = "../../sandbox/src/wasi/net/testing.rs"]
 pub(crate) mod name_server;

@@ -75,6 +75,16 @@ pub enum ResourceBody {
     Blob(Vec<u8>),
 }
 
+impl ResourceBody {
+    /// Its length in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Blob(bytes) => bytes.len(),
+        }
+    }
+}
+
 /// A link to something that the client may fetch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResourceLink {

@@ -1,11 +1,11 @@
 //! Messages of a running call ahead of its result: progress and log messages that the caller asked
 //! for.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::frame::{Object, RequestId, notification_frame};
 use crate::host::Outbox;
+use crate::lock::lock;
 use crate::meta::ClientLogLevel;
 use crate::method::Notification;
 use crate::revision::Revision;
@@ -68,7 +68,7 @@ impl CallEvents {
 
     /// Continues with this outbox, after the call was answered with its task.
     pub(crate) fn go_on(&self, outbox: &Arc<dyn Outbox>) {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).outbox = Some(Arc::clone(outbox));
+        lock(&self.shared.state).outbox = Some(Arc::clone(outbox));
     }
 
     fn notify_of_task(&self, message: &str) {
@@ -81,10 +81,7 @@ impl CallEvents {
         let begun = self.shared.task.get().and_then(|task| task.begun());
         if let Some(begun) = begun.filter(|begun| begun.legacy) {
             let mut meta = Object::open(params.key("_meta"));
-            let mut related = Object::open(meta.key(RELATED_TASK));
-            related.text("taskId", &begun.id);
-            related.close();
-            meta.close();
+            Object::open(meta.key(RELATED_TASK)).text("taskId", &begun.id);
         }
     }
 
@@ -92,7 +89,7 @@ impl CallEvents {
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         message.into_iter().for_each(|message| self.notify_of_task(message));
         let Some(token) = &self.shared.token else { return };
-        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.shared.state);
         let grows = progress.is_finite() && progress > state.progress;
         let Some(outbox) = state.outbox.clone().filter(|outbox| grows && !outbox.congested()) else { return };
         state.progress = progress;
@@ -129,7 +126,7 @@ impl CallEvents {
         if !self.is_asked_for(level) {
             return;
         }
-        let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = lock(&self.shared.state);
         let Some(outbox) = state.outbox.as_ref().filter(|outbox| !outbox.congested()) else { return };
         let frame = notification_frame(Notification::Message, |params| {
             params.text("level", level.name());
@@ -143,13 +140,7 @@ impl CallEvents {
 
     /// Nothing is sent after this returns.
     pub(crate) fn end(&self) {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).outbox = None;
-    }
-}
-
-impl fmt::Debug for CallEvents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallEvents").field("token", &self.shared.token).field("level", &self.shared.level).finish()
+        lock(&self.shared.state).outbox = None;
     }
 }
 

@@ -54,6 +54,7 @@ pub struct CallTerms {
 }
 
 /// One immutable generation of tools.
+#[expect(unused_variables, reason = "defaults need none of what they are given")]
 pub trait ServedCatalog: Send + Sync + 'static {
     /// The tools, in the order of the list.
     fn tools(&self) -> &ToolList;
@@ -62,7 +63,6 @@ pub trait ServedCatalog: Send + Sync + 'static {
     /// `None` for all of them. Any other tool is unknown to the caller. Called for each request;
     /// must be cheap.
     fn view(&self, caller: &Caller) -> Option<Arc<ToolList>> {
-        let _ = caller;
         None
     }
 
@@ -81,7 +81,6 @@ pub trait ServedCatalog: Send + Sync + 'static {
     /// The component of a tool. One origin's embedded resource never replaces another's. Empty by
     /// default: all tools have one origin.
     fn origin(&self, tool: usize) -> &str {
-        let _ = tool;
         ""
     }
 
@@ -92,14 +91,12 @@ pub trait ServedCatalog: Send + Sync + 'static {
 
     /// The declared resource that reads an address: one of [`resources`](Self::resources).
     fn reader(&self, uri: &str) -> Option<&DeclaredResource> {
-        let _ = uri;
         None
     }
 
     /// Resources below a template that the host reads: at most this many after this address, in a
     /// stable order. Called for each page of a list; must be cheap.
     fn entries(&self, folder: &DeclaredResource, after: Option<&str>, most: usize) -> Vec<ResourceEntry> {
-        let _ = (folder, after, most);
         Vec::new()
     }
 
@@ -109,7 +106,6 @@ pub trait ServedCatalog: Send + Sync + 'static {
         self: Arc<Self>,
         reading: HostReading,
     ) -> impl Future<Output = Result<HostContents, NotRead>> + Send + 'static {
-        let _ = reading;
         std::future::ready(Err(NotRead::Unknown))
     }
 
@@ -117,19 +113,16 @@ pub trait ServedCatalog: Send + Sync + 'static {
     /// that watch the address are notified when it changes. `None`, the default, if nothing reads
     /// it.
     fn reads_with(&self, uri: &str) -> Option<String> {
-        let _ = uri;
         None
     }
 
     /// The component whose resource is read at an address. `None`, the default: no component's.
     fn component_of(&self, uri: &str) -> Option<&str> {
-        let _ = uri;
         None
     }
 
     /// The terms of a tool's calls. Called once for each call, before it begins; must not block.
     fn terms(&self, tool: usize) -> CallTerms {
-        let _ = tool;
         CallTerms::default()
     }
 
@@ -138,7 +131,6 @@ pub trait ServedCatalog: Send + Sync + 'static {
     ///
     /// Must not block. A panic in it becomes error -32603.
     fn refuse_long(&self, call: &Call) -> CallResult {
-        let _ = call;
         CallResult::error("the arguments are too long")
     }
 
@@ -153,9 +145,7 @@ pub trait ServedCatalog: Send + Sync + 'static {
     /// input schema.
     ///
     /// Must not block. A panic in it becomes error -32603.
-    fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
-        let _ = (call, problems);
-    }
+    fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {}
 
     /// True if the server offers prompts. By default, if any entry is one.
     fn offers_prompts(&self) -> bool {
@@ -194,7 +184,6 @@ pub trait ServedCatalog: Send + Sync + 'static {
     /// The direct entries of a folder of resources, ordered by address, as far as a caller with
     /// these entries sees them. `None`, the default, if the caller has no such folder.
     fn folder(&self, uri: &str, entries: &ToolList) -> Option<Vec<FolderChild>> {
-        let _ = (uri, entries);
         None
     }
 
@@ -206,7 +195,6 @@ pub trait ServedCatalog: Send + Sync + 'static {
     /// The `_meta` of a view that a tool provides, since the tool must not decide what the page may
     /// reach. `None`, the default, if the address is not a view's.
     fn view_meta(&self, uri: &str) -> Option<Map> {
-        let _ = uri;
         None
     }
 
@@ -221,7 +209,6 @@ pub trait ServedCatalog: Send + Sync + 'static {
 }
 
 /// One call, ready to run.
-#[derive(Debug)]
 pub struct Call {
     /// The index of the tool, or of the prompt, in [`ServedCatalog::tools`].
     pub tool: usize,
@@ -232,7 +219,6 @@ pub struct Call {
 }
 
 /// Everything that came with the arguments.
-#[derive(Debug)]
 pub struct CallContext {
     /// The request's id, for logs.
     pub request_id: String,
@@ -316,6 +302,7 @@ pub async fn leave_thread() {
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs calls, on threads of its own.
+#[expect(unused_variables, reason = "defaults need none of what they are given")]
 pub trait Executor: Send + Sync + 'static {
     /// Begins to run the work, without waiting for it. Work that is dropped unfinished counts as
     /// failed.
@@ -355,7 +342,6 @@ pub trait Executor: Send + Sync + 'static {
     /// # Errors
     /// The error of the system's `poll`.
     fn wait(&self, fds: &[BorrowedFd<'_>], sent: &mut dyn FnMut()) -> Result<Vec<PollFlags>, Errno> {
-        let _ = sent;
         let mut polls: Vec<_> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
         poll(&mut polls, None)?;
         Ok(polls.iter().map(PollFd::revents).collect())
@@ -406,6 +392,7 @@ impl SharedFrame {
 }
 
 /// The transport's side of one connection: accepts frames, and reports if it has room.
+#[expect(unused_variables, reason = "defaults need none of what they are given")]
 pub trait Outbox: Send + Sync + 'static {
     /// Accepts one frame (no newline) to send before later ones. May wait for
     /// [`flush`](Self::flush), must not block.
@@ -414,7 +401,6 @@ pub trait Outbox: Send + Sync + 'static {
     /// Accepts the notification of changed lists. `lists` identifies the change on all replicas
     /// that send to one client.
     fn announce(&self, frames: Vec<Vec<u8>>, lists: Option<u64>) {
-        let _ = lists;
         frames.into_iter().for_each(|frame| self.queue(frame));
     }
 
@@ -433,13 +419,11 @@ pub trait Outbox: Send + Sync + 'static {
     /// Counts bytes that will become part of the answer. Returns false if the client, or all
     /// clients together, leave too much unread: then the bytes must not be kept.
     fn keeps(&self, bytes: usize) -> bool {
-        let _ = bytes;
         true
     }
 
     /// Accepts the answer to a message that was refused before it had any effect.
     fn refuse(&self, frame: Vec<u8>, code: ErrorCode) {
-        let _ = code;
         self.answer(frame);
     }
 

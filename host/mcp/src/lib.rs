@@ -26,6 +26,7 @@ mod events;
 mod frame;
 mod host;
 pub mod http;
+mod lock;
 mod meta;
 mod method;
 mod mirrored;

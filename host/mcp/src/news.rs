@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
+
+use crate::lock::lock;
 
 pub(crate) const WATCHED_URI_BYTES_MAX: usize = 2_048;
 
@@ -114,7 +116,7 @@ pub(crate) struct WatchShare {
 impl WatchCounts {
     /// One more for this caller; `None` at the limit.
     pub(crate) fn take(self: &Arc<Self>, caller: &str, most: usize) -> Option<WatchShare> {
-        let mut counts = self.counts();
+        let mut counts = lock(&self.0);
         let count = counts.entry(caller.into()).or_default();
         if *count >= most {
             return None;
@@ -122,15 +124,11 @@ impl WatchCounts {
         *count += 1;
         Some(WatchShare { counts: Arc::clone(self), caller: caller.into() })
     }
-
-    fn counts(&self) -> MutexGuard<'_, HashMap<Box<str>, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for WatchShare {
     fn drop(&mut self) {
-        let mut counts = self.counts.counts();
+        let mut counts = lock(&self.counts.0);
         if let Some(count) = counts.get_mut(&self.caller) {
             *count = count.saturating_sub(1);
             if *count == 0 {
@@ -170,6 +168,6 @@ mod tests {
         assert!(counts.take("ann", 2).is_none() && counts.take("ben", 2).is_some());
         drop(held);
         assert!(counts.take("ann", 2).is_some());
-        assert!(counts.counts().is_empty());
+        assert!(lock(&counts.0).is_empty());
     }
 }

@@ -5,14 +5,15 @@
 //! several replicas answer a client, a [shelf](toolcell_shared::Shelf) keeps them instead.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use toolcell_shared::Shelved;
 
 use crate::content::{CallResult, ContentAnnotations, ContentKind, ResourceBody, Role};
-use crate::frame::{decode_base64, push_base64};
+use crate::frame::{base64, decode_base64};
+use crate::lock::lock;
 use crate::revision::{Revision, push_resource};
 
 /// Resources that one holder has of one origin. Nobody reads a longer list. Each origin has its own
@@ -156,11 +157,7 @@ impl KeptResource {
         if let Some(bytes) = self.listed_bytes {
             return bytes;
         }
-        let bytes = self.parts.iter().map(|part| match &part.body {
-            ResourceBody::Text(text) => text.len(),
-            ResourceBody::Blob(bytes) => bytes.len(),
-        });
-        bytes.sum()
+        self.parts.iter().map(|part| part.body.bytes()).sum()
     }
 
     /// A name for people: the last part of its address.
@@ -207,11 +204,7 @@ impl Part {
         let meta = self.meta.clone();
         match &self.body {
             ResourceBody::Text(text) => StoredPart { mime_type, text: Some(text.clone()), base64: None, meta },
-            ResourceBody::Blob(bytes) => {
-                let mut encoded = Vec::new();
-                push_base64(&mut encoded, bytes);
-                StoredPart { mime_type, text: None, base64: String::from_utf8(encoded).ok(), meta }
-            }
+            ResourceBody::Blob(bytes) => StoredPart { mime_type, text: None, base64: Some(base64(bytes)), meta },
         }
     }
 
@@ -231,11 +224,7 @@ impl Part {
 
     /// The total memory, in bytes.
     fn cost_bytes(&self) -> usize {
-        let body = match &self.body {
-            ResourceBody::Text(text) => text.len(),
-            ResourceBody::Blob(bytes) => bytes.len(),
-        };
-        PART_BYTES + body + self.label_bytes() + self.meta.as_ref().map_or(0, String::len)
+        PART_BYTES + self.body.bytes() + self.label_bytes() + self.meta.as_ref().map_or(0, String::len)
     }
 
     /// The size of its labels, in bytes.
@@ -310,7 +299,7 @@ impl KeptResources {
     pub(crate) fn keep(&self, holder: &Holder, origin: &str, result: &CallResult) -> bool {
         let before = self.addresses(holder);
         for kept in KeptResource::all_of(holder, origin, result) {
-            self.held().put(kept, Instant::now());
+            lock(&self.0).put(kept, Instant::now());
         }
         self.addresses(holder) != before
     }
@@ -322,7 +311,7 @@ impl KeptResources {
     /// The holder's resources kept after the one of this number, the oldest first; after 0: all.
     /// Addresses with two origins are left out, as in [`find`](Self::find).
     pub(crate) fn after(&self, holder: &Holder, number: u64) -> Vec<Arc<KeptResource>> {
-        let mut held = self.held();
+        let mut held = lock(&self.0);
         held.expire(Instant::now());
         let own = || held.all.iter().filter(|kept| kept.holder == *holder);
         let mut origins: HashMap<&str, usize> = HashMap::new();
@@ -333,7 +322,7 @@ impl KeptResources {
     /// The holder's resource of this address. `None` if two origins embedded one, since the address
     /// is then ambiguous.
     pub(crate) fn find(&self, holder: &Holder, uri: &str) -> Option<Arc<KeptResource>> {
-        let mut held = self.held();
+        let mut held = lock(&self.0);
         held.expire(Instant::now());
         let mut found = held.all.iter().filter(|kept| kept.holder == *holder && kept.uri == uri);
         found.next().filter(|_| found.next().is_none()).cloned()
@@ -341,11 +330,7 @@ impl KeptResources {
 
     /// The holder is gone.
     pub(crate) fn forget(&self, holder: &Holder) {
-        self.held().remove(|kept| kept.holder == *holder);
-    }
-
-    fn held(&self) -> MutexGuard<'_, HeldResources> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).remove(|kept| kept.holder == *holder);
     }
 }
 
@@ -422,7 +407,7 @@ mod tests {
         resources.forget(&one);
         assert_eq!((uris(&resources, &one).len(), uris(&resources, &two).len()), (0, 1));
         resources.forget(&two);
-        assert_eq!(resources.held().bytes, 0);
+        assert_eq!(lock(&resources.0).bytes, 0);
     }
 
     #[test]
@@ -494,11 +479,11 @@ mod tests {
         // Each character takes six bytes when encoded.
         resources.keep(&one, ORIGIN, &saying(&format!("a:{}", "\u{1}".repeat(long / 10)), 0, 0, 0));
         assert_eq!(uris(&resources, &one), [""; 0]);
-        assert_eq!(resources.held().bytes, 0);
+        assert_eq!(lock(&resources.0).bytes, 0);
         resources.keep(&one, ORIGIN, &saying("a:/roles", long / 4, long / 4, 1_000_000));
         let kept = resources.find(&one, "a:/roles").unwrap();
         assert_eq!(kept.parts[0].annotations.as_ref().unwrap().audience, [Role::Assistant], "said once");
-        assert!(resources.held().bytes >= long / 2);
+        assert!(lock(&resources.0).bytes >= long / 2);
     }
 
     #[test]
@@ -513,13 +498,13 @@ mod tests {
             result
         };
         resources.keep(&one, ORIGIN, &parts(1_000, 100));
-        let bytes = resources.held().bytes;
+        let bytes = lock(&resources.0).bytes;
         assert!((100_000 + 1_000..200_000).contains(&bytes), "{bytes}");
         resources.keep(&one, ORIGIN, &parts(HOLDER_BYTES_MAX / 10, 10));
-        assert_eq!(resources.held().bytes, bytes, "too large in all: what was there stays");
+        assert_eq!(lock(&resources.0).bytes, bytes, "too large in all: what was there stays");
         // Empty parts count as well: their entries take memory.
         resources.keep(&one, ORIGIN, &parts(0, HOLDER_BYTES_MAX / PART_BYTES));
-        assert_eq!(resources.held().bytes, bytes);
+        assert_eq!(lock(&resources.0).bytes, bytes);
         let long = format!("a:/{}", "u".repeat(4_000));
         let mut many = embedding(&long, String::new());
         many.content = vec![many.content[0].clone(); HOLDER_BYTES_MAX / 4_000];
@@ -581,7 +566,7 @@ mod tests {
                 &embedding("a:/x", "x".repeat(HOLDER_BYTES_MAX - 1_000)),
             );
         }
-        assert!(resources.held().bytes <= BYTES_MAX);
+        assert!(lock(&resources.0).bytes <= BYTES_MAX);
         assert!(uris(&resources, &Holder::Connection(0)).is_empty(), "the oldest made room");
         assert_eq!(uris(&resources, &Holder::Connection(11)), ["a:/x"]);
     }
@@ -594,7 +579,7 @@ mod tests {
         let began = Instant::now();
         resources.keep(&session, ORIGIN, &embedding("a:/x", "x".to_owned()));
         resources.keep(&caller, ORIGIN, &embedding("a:/x", "x".to_owned()));
-        let mut held = resources.held();
+        let mut held = lock(&resources.0);
         held.expire(began + TIME_MAX);
         assert_eq!(held.all.len(), 2);
         held.expire(Instant::now() + TIME_MAX + Duration::from_secs(60));

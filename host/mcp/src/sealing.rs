@@ -145,8 +145,7 @@ impl StateKey {
             context.update(&(part.len() as u64).to_be_bytes());
             context.update(part.as_bytes());
         }
-        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
-        Some(context.sign().as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect())
+        Some(hex(context.sign().as_ref()))
     }
 
     fn derived(&self, purpose: Purpose, salt: &[u8]) -> Option<LessSafeKey> {
@@ -160,6 +159,18 @@ impl StateKey {
     }
 }
 
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+}
+
+/// An unguessable name: 128 random bits. `None` if the machine has no randomness.
+pub(crate) fn random_name() -> Option<String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).ok()?;
+    Some(hex(&random))
+}
+
 impl fmt::Debug for StateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("StateKey(..)")
@@ -169,6 +180,13 @@ impl fmt::Debug for StateKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_long_and_never_the_same() {
+        let one = random_name().unwrap();
+        let other = random_name().unwrap();
+        assert!(one.len() == 32 && one != other, "{one} {other}");
+    }
 
     #[test]
     fn the_same_bytes_can_be_sealed_to_the_same_and_others_to_others() {

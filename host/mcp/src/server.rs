@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use toolcell_shared::{Shelf, Tasks};
 
@@ -11,8 +11,9 @@ use crate::caller::Caller;
 use crate::connection::{ClientConnection, ServerEvents};
 use crate::content::ContentIcon;
 use crate::declared::DeclaredResource;
-use crate::frame::{Object, push_json, push_number};
+use crate::frame::{Object, json_text, push_number};
 use crate::host::{Executor, Host, Outbox, ServedCatalog};
+use crate::lock::lock;
 use crate::method::Feature;
 use crate::news::{NewsCarrier, ResourceNews, WatchCounts};
 use crate::resources::KeptResources;
@@ -164,13 +165,7 @@ impl<H: Host> McpServer<H> {
     /// Makes a server for this host.
     #[must_use]
     pub fn new(host: Arc<H>, info: ServerInfo, options: ServerOptions) -> Self {
-        let mut identity = Vec::new();
-        push_implementation(&mut identity, &info, Revision::V2026_07_28.features());
-        let identity = String::from_utf8_lossy(&identity).into_owned();
-        let (resources, connections, listeners, watches) = Default::default();
-        let offered = OfferedFeatures::default();
-        let store = OnceLock::new();
-        let carrier = OnceLock::new();
+        let identity = json_text(|out| push_implementation(out, &info, Revision::V2026_07_28.features()));
         // The standard library seeds its hashers with random numbers.
         let process = RandomState::new().build_hasher().finish();
         Self {
@@ -178,15 +173,15 @@ impl<H: Host> McpServer<H> {
             info,
             options,
             identity,
-            resources,
-            store,
-            watches,
-            carrier,
+            resources: KeptResources::default(),
+            store: OnceLock::new(),
+            watches: Arc::default(),
+            carrier: OnceLock::new(),
             process,
-            connections,
-            listeners,
+            connections: AtomicU64::new(0),
+            listeners: Mutex::default(),
             tasks: TaskHub::default(),
-            offered,
+            offered: OfferedFeatures::default(),
         }
     }
 
@@ -283,7 +278,7 @@ impl<H: Host> McpServer<H> {
 
     /// Registers a listener for new catalogs.
     pub(crate) fn enter(&self, listener: Weak<dyn ServerEvents>) {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = lock(&self.listeners);
         if listeners.held.len() >= listeners.swept_at.max(SWEPT_AT_LEAST) {
             listeners.held.retain(|listener| listener.strong_count() > 0);
             listeners.swept_at = listeners.held.len() * 2;
@@ -320,7 +315,7 @@ impl<H: Host> McpServer<H> {
                 let was = views.0.as_deref().unwrap_or(old.tools());
                 let is = views.1.as_deref().unwrap_or(new.tools());
                 let key = [was, is].map(|list| std::ptr::from_ref(list).addr());
-                let mut compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut compared = lock(&compared);
                 if let Some((_, changes)) = compared.get(&key) {
                     return changes.clone();
                 }
@@ -358,7 +353,7 @@ impl<H: Host> McpServer<H> {
     }
 
     fn listening(&self) -> Vec<Arc<dyn ServerEvents>> {
-        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let listeners = lock(&self.listeners);
         listeners.held.iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -384,30 +379,19 @@ impl<H: Host> McpServer<H> {
         push_capabilities(result.key("capabilities"), offers, revision);
         push_implementation(result.key("serverInfo"), &self.info, revision.features());
         result.text_if("instructions", self.info.instructions.as_deref());
-        result.close();
     }
 
     /// Appends the result of `server/discover`.
     pub(crate) fn push_discovered(&self, out: &mut Vec<u8>, offers: Offers) {
         let mut result = Object::open(out);
         result.text("resultType", "complete");
-        push_json(result.key("supportedVersions"), &Revision::ALL.map(Revision::name));
+        result.json("supportedVersions", &Revision::ALL.map(Revision::name));
         push_capabilities(result.key("capabilities"), offers, Revision::V2026_07_28);
         result.text_if("instructions", self.info.instructions.as_deref());
         // A reload may add resources, and a restart may change the title and the instructions.
         push_number(result.key("ttlMs"), 0);
         result.text("cacheScope", "public");
-        result.raw("_meta", &format!("{{\"{}\":{}}}", crate::meta::SERVER_INFO, self.identity));
-        result.close();
-    }
-
-    /// Appends the caching hints of `tools/list`.
-    pub(crate) fn push_list_caching(result: &mut Object<'_>, private: bool) {
-        // A component can be replaced at any moment.
-        push_number(result.key("ttlMs"), 0);
-        // Only the caller may cache a list that depends on its rights (2026-07-28, "Cache Scope
-        // Field").
-        result.text("cacheScope", if private { "private" } else { "public" });
+        Object::open(result.key("_meta")).raw(crate::meta::SERVER_INFO, &self.identity);
     }
 }
 

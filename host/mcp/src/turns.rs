@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
+
+use crate::lock::lock;
 
 /// The bounds of [`FairTurns`].
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +84,7 @@ impl<K: Eq + Hash + Clone> FairTurns<K> {
     pub async fn take(self: &Arc<Self>, owner: &K, cost: u64) -> CallerTurn<K> {
         let (turn, came) = oneshot::channel();
         let place = {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             let place = state.enter(owner, cost, turn);
             state.begin(self.bounds);
             place
@@ -95,17 +97,13 @@ impl<K: Eq + Hash + Clone> FairTurns<K> {
     }
 
     fn end(&self, owner: &K) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.running = state.running.saturating_sub(1);
         if let Some(share) = state.by_owner.get_mut(owner) {
             share.running = share.running.saturating_sub(1);
         }
         state.forget(owner);
         state.begin(self.bounds);
-    }
-
-    fn state(&self) -> MutexGuard<'_, Turns<K>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,7 +156,7 @@ impl<K: Eq + Hash + Clone> Drop for Wait<'_, K> {
             return;
         }
         let removed = {
-            let mut state = self.turns.state();
+            let mut state = lock(&self.turns.state);
             let removed = state.waiting.remove(&self.place).is_some();
             if removed && let Some(share) = state.by_owner.get_mut(&self.owner) {
                 share.waiting = share.waiting.saturating_sub(1);
@@ -231,7 +229,7 @@ mod tests {
         }
         assert_eq!(order, ["much", "little", "other", "little", "much", "much"]);
         drop(held);
-        assert!(turns.state().by_owner.is_empty() && turns.state().running == 0);
+        assert!(lock(&turns.state).by_owner.is_empty() && lock(&turns.state).running == 0);
     }
 
     #[test]
@@ -246,7 +244,7 @@ mod tests {
         drop(first);
         let again = take("one").unwrap();
         drop((second, third, again));
-        assert_eq!(turns.state().running, 0);
+        assert_eq!(lock(&turns.state).running, 0);
     }
 
     #[test]
@@ -264,7 +262,7 @@ mod tests {
         assert!(now(&mut fourth).is_none());
         drop(fourth);
         drop(turn);
-        let state = turns.state();
+        let state = lock(&turns.state);
         assert!(state.waiting.is_empty() && state.by_owner.is_empty() && state.running == 0);
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::settings::accessors;
+use crate::words::words;
 
 use serde_json::{Value, json};
 
@@ -18,13 +19,15 @@ pub struct Source<'a> {
     pub text: &'a str,
 }
 
-/// The weight of a problem: with an error the manifest cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// The manifest is used; somebody should look.
-    Warning,
-    /// The manifest is not used.
-    Error,
+words! {
+    /// The weight of a problem: with an error the manifest cannot be used.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Severity {
+        /// The manifest is used; somebody should look.
+        Warning "warning",
+        /// The manifest is not used.
+        Error "error",
+    }
 }
 
 accessors! {
@@ -74,17 +77,6 @@ impl Source<'_> {
     pub(crate) fn before(&self, byte: usize) -> &str {
         let end = self.text.floor_char_boundary(byte);
         self.text.get(..end).unwrap_or_default()
-    }
-}
-
-impl Severity {
-    /// `error` or `warning`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
     }
 }
 

@@ -9,10 +9,10 @@
 
 use std::sync::Arc;
 
-use crate::diagnostic::{Diagnostic, Severity, Source, Span};
+use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::explain::{Ask, Explanation};
 use crate::grants::Grants;
-use crate::parse::{MANIFEST_BYTES_MAX, parse_toml};
+use crate::parse::{MANIFEST_BYTES_MAX, document};
 use crate::read::{Entry, Problems, Section};
 use crate::settings::accessors;
 use crate::table::table;
@@ -77,26 +77,21 @@ accessors! {
 /// # Errors
 /// Every problem of the file at once, in its order.
 pub fn parse_expectations(source: &Source<'_>) -> Result<Vec<Expectation>, Vec<Diagnostic>> {
-    if source.text.len() > MANIFEST_BYTES_MAX {
-        let message = format!("the file has {} bytes, at most {MANIFEST_BYTES_MAX} are allowed", source.text.len());
-        return Err(vec![Diagnostic::error("manifest::too_large", message)]);
-    }
-    let table = parse_toml(source.text)?;
-    let root = Section::root(&table);
-    let mut problems = Problems::default();
-    root.check_keys(&EXPECTATIONS, &mut problems);
+    let read = document(source.text, MANIFEST_BYTES_MAX, "manifest::too_large", "the file has", expectations);
+    read.map(|(expectations, _)| expectations)
+}
+
+fn expectations(root: &Section<'_>, problems: &mut Problems) -> Vec<Expectation> {
+    root.check_keys(&EXPECTATIONS, problems);
     let sections = match root.get("expect") {
-        Some(entry) => entry.sections(EXPECTATIONS_MAX, &mut problems).unwrap_or_default(),
+        Some(entry) => entry.sections(EXPECTATIONS_MAX, problems).unwrap_or_default(),
         None => {
             let problem = Diagnostic::error("manifest::missing", "the file has no expectations");
             problems.add(problem.hint("add [[expect]] with tool, ask and allowed"));
             Vec::new()
         }
     };
-    let read = sections.into_iter().filter_map(|(section, span)| expectation(&section, &span, &mut problems));
-    let expectations: Vec<_> = read.collect();
-    let found = problems.into_sorted();
-    if found.iter().any(|problem| problem.severity() == Severity::Error) { Err(found) } else { Ok(expectations) }
+    sections.into_iter().filter_map(|(section, span)| expectation(&section, &span, problems)).collect()
 }
 
 fn expectation(section: &Section<'_>, span: &Span, problems: &mut Problems) -> Option<Expectation> {

@@ -50,6 +50,7 @@ mod schema;
 mod settings;
 mod suggest;
 mod table;
+mod words;
 
 pub use advised::AdvisedFault;
 pub use capabilities::ReachRow;

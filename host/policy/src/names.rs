@@ -124,6 +124,18 @@ pub fn did_you_mean<'c>(written: &str, candidates: impl IntoIterator<Item = &'c 
     near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
+/// The question for the candidate that was probably meant, or other advice.
+pub(crate) fn meant_or<'c>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'c str>,
+    otherwise: impl Into<String>,
+) -> String {
+    match did_you_mean(written, candidates) {
+        Some(meant) => format!("did you mean \"{meant}\"?"),
+        None => otherwise.into(),
+    }
+}
+
 fn check(name: &str, chars_max: usize, allowed: impl Fn(char) -> bool) -> Result<(), NameError> {
     if name.is_empty() {
         return Err(NameError::Empty);

@@ -154,22 +154,36 @@ pub struct Parsed {
 /// Every problem of the manifest at once, warnings included, in the order of the file. A text that
 /// is not TOML, or has another version of the format, is not checked further.
 pub fn parse(source: &Source<'_>) -> Result<Parsed, Vec<Diagnostic>> {
-    if source.text.len() > MANIFEST_BYTES_MAX {
-        let message = format!("the manifest has {} bytes, at most {MANIFEST_BYTES_MAX} are allowed", source.text.len());
-        return Err(vec![Diagnostic::error("manifest::too_large", message)]);
+    let read = |root: &Section<'_>, problems: &mut Problems| {
+        is_of_this_version(root, problems).then(|| read(root, source.text, problems))
+    };
+    match document(source.text, MANIFEST_BYTES_MAX, "manifest::too_large", "the manifest has", read)? {
+        (Some(manifest), warnings) => Ok(Parsed { manifest, warnings }),
+        (None, problems) => Err(problems),
     }
-    let table = parse_toml(source.text)?;
-    let root = Section::root(&table);
+}
+
+/// Reads a text of at most `bytes_max`; `named` and `code` are the words for a longer one. With
+/// what was read, the warnings.
+///
+/// # Errors
+/// Every problem at once, if one of them is an error.
+pub(crate) fn document<T>(
+    text: &str,
+    bytes_max: usize,
+    code: &'static str,
+    named: &str,
+    read: impl FnOnce(&Section<'_>, &mut Problems) -> T,
+) -> Result<(T, Vec<Diagnostic>), Vec<Diagnostic>> {
+    if text.len() > bytes_max {
+        let message = format!("{named} {} bytes, at most {bytes_max} are allowed", text.len());
+        return Err(vec![Diagnostic::error(code, message)]);
+    }
+    let table = parse_toml(text)?;
     let mut problems = Problems::default();
-    if !is_of_this_version(&root, &mut problems) {
-        return Err(problems.into_sorted());
-    }
-    let manifest = read(&root, source.text, &mut problems);
+    let read = read(&Section::root(&table), &mut problems);
     let found = problems.into_sorted();
-    if found.iter().any(|problem| problem.severity() == Severity::Error) {
-        return Err(found);
-    }
-    Ok(Parsed { manifest, warnings: found })
+    if found.iter().any(|problem| problem.severity() == Severity::Error) { Err(found) } else { Ok((read, found)) }
 }
 
 fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
@@ -263,7 +277,7 @@ fn is_of_this_version(root: &Section<'_>, problems: &mut Problems) -> bool {
     }
 }
 
-pub(crate) fn parse_toml(text: &str) -> Result<Spanned<DeTable<'_>>, Vec<Diagnostic>> {
+fn parse_toml(text: &str) -> Result<Spanned<DeTable<'_>>, Vec<Diagnostic>> {
     if text.len() > RECOVERY_BYTES_MAX {
         return DeTable::parse(text).map_err(|error| vec![syntax_problem(&error)]);
     }

@@ -30,10 +30,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::diagnostic::{Diagnostic, Severity, Span};
+use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::{Access, Capability, Network, Subject};
 use crate::manifest::ComponentPolicy;
-use crate::parse::parse_toml;
+use crate::parse::document;
 use crate::read::{Problems, Section};
 use crate::rights::ALL;
 use crate::table::{Keys, table};
@@ -71,26 +71,21 @@ impl RequestedPermissions {
     /// # Errors
     /// Every problem at once, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<Diagnostic>> {
-        if text.len() > REQUESTED_PERMISSIONS_BYTES_MAX {
-            let message = format!(
-                "the requested permissions have {} bytes, at most {REQUESTED_PERMISSIONS_BYTES_MAX} are allowed",
-                text.len()
-            );
-            return Err(vec![Diagnostic::error("permissions::too_large", message)]);
-        }
-        let table = parse_toml(text)?;
-        let root = Section::root(&table);
-        let mut problems = Problems::default();
+        let named = "the requested permissions have";
+        let read = document(text, REQUESTED_PERMISSIONS_BYTES_MAX, "permissions::too_large", named, Self::read);
+        read.map(|(requested, _)| requested)
+    }
+
+    fn read(root: &Section<'_>, problems: &mut Problems) -> Self {
         let network = Network::sealed(Arc::new(Subject::new("", None)));
         let mut requested = Self { files: Vec::new(), network, named: BTreeMap::new() };
-        root.check_keys(&REQUESTED_PERMISSIONS, &mut problems);
+        root.check_keys(&REQUESTED_PERMISSIONS, problems);
         for right in ALL {
             if let Some(entry) = root.get(right.section) {
-                (right.read_request)(right, &entry, &mut requested, &mut problems);
+                (right.read_request)(right, &entry, &mut requested, problems);
             }
         }
-        let found = problems.into_sorted();
-        if found.iter().any(|problem| problem.severity() == Severity::Error) { Err(found) } else { Ok(requested) }
+        requested
     }
 
     /// Each requested permission in the form of `toolcell grant`, without what only a person can

@@ -180,29 +180,14 @@ macro_rules! settings {
             }
         }
     };
-    (@spec $key:literal $unit:ident $min:expr, $default:expr, $max:expr, $reason:literal) => {
-        const {
-            &$crate::limits::Spec {
-                key: $key,
-                unit: $crate::limits::Unit::$unit,
-                default: $default,
-                min: $min,
-                max: $max,
-                reason: $reason,
-            }
-        }
-    };
-    (@shape $key:literal ($unit:ident { min: $min:expr, default: $default:expr, max: $max:expr }, $reason:literal)) => {
-        Limit($crate::settings::settings!(@spec $key $unit $min, $default, $max, $reason))
+    (@shape $key:literal ($unit:ident { $($bounds:tt)+ }, $reason:literal)) => {
+        Limit(const { &$crate::limits::spec! { $key $unit { $($bounds)+ }, $reason } })
     };
     (@shape $key:literal ($shape:expr, $read:expr, else $default:expr)) => {
         $shape
     };
-    (
-        @read $entry:ident $problems:ident $key:literal
-        ($unit:ident { min: $min:expr, default: $default:expr, max: $max:expr }, $reason:literal)
-    ) => {{
-        let spec = $crate::settings::settings!(@spec $key $unit $min, $default, $max, $reason);
+    (@read $entry:ident $problems:ident $key:literal ($unit:ident { $($bounds:tt)+ }, $reason:literal)) => {{
+        let spec = const { &$crate::limits::spec! { $key $unit { $($bounds)+ }, $reason } };
         let number = $entry.and_then(|entry| $crate::read::limits::value(&entry, spec, $problems));
         $crate::limits::FromNumber::from_number(number.unwrap_or(spec.default))
     }};

@@ -91,10 +91,7 @@ impl RegistryClient {
         let answer = self.checked(repository, answer, &format!("{separator}{name}")).await?;
         let bytes = answer.document("a manifest", bytes_max).await?;
         if let Ok(expected) = Digest::parse(name) {
-            let found = crate::digest_of(&bytes);
-            if found != expected {
-                return Err(PullError::WrongDigest { host: repository.registry.clone(), expected, found });
-            }
+            repository.check_digest(&expected, &bytes)?;
         }
         Ok(bytes)
     }
@@ -183,20 +180,18 @@ impl RegistryClient {
     }
 
     fn at(&self, asked: &str, registry: &str, name: String, right: RegistryRight) -> Result<Repository, PullError> {
-        let base = self.address(registry).map_err(|error| match error {
-            PullError::Settings { problem, .. } => PullError::Settings { host: asked.to_owned(), problem },
-            other => other,
-        })?;
+        let base = self.address(asked, registry)?;
         Ok(Repository { registry: registry.to_owned(), name, right, base })
     }
 
     /// The address of a registry: https, unless its settings or a loopback address allow http.
-    pub(crate) fn address(&self, registry: &str) -> Result<Url, PullError> {
+    /// Errors name the registry that was asked for.
+    pub(crate) fn address(&self, asked: &str, registry: &str) -> Result<Url, PullError> {
         let settings = self.http.of_registry(registry);
         let host = if registry == HUB { HUB_HOST } else { registry };
         let address = |scheme: &str| {
             Url::parse(&format!("{scheme}://{host}/")).map_err(|error| PullError::Settings {
-                host: registry.to_owned(),
+                host: asked.to_owned(),
                 problem: format!("{host:?} is not a host: {error}"),
             })
         };

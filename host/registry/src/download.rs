@@ -9,6 +9,7 @@ use crate::client::RegistryClient;
 use crate::document::{Descriptor, starts_compressed};
 use crate::error::{Compression, PullError, StoreError};
 use crate::http::{Answer, Ask, Rate};
+use crate::length;
 use crate::pull::Progress;
 use crate::repository::Repository;
 use crate::store::{Finished, Partial, Store};
@@ -178,7 +179,7 @@ impl Download<'_> {
     async fn read(&self, answer: &mut Answer, partial: &mut Partial) -> Result<(), PullError> {
         let mut rate = Rate::new(*self.client.bounds());
         while let Some(piece) = answer.piece(&mut rate).await? {
-            let length = u64::try_from(piece.len()).unwrap_or(u64::MAX);
+            let length = length(&piece);
             if partial.bytes().saturating_add(length) > self.part.size {
                 return Err(self.longer());
             }

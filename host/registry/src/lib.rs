@@ -71,6 +71,10 @@ pub fn digest_of(bytes: &[u8]) -> Digest {
 }
 
 /// The digest of everything that was hashed.
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
 fn finished(hash: Sha256) -> Digest {
     Digest::of_sha256(hash.finalize().into())
 }

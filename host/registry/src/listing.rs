@@ -30,7 +30,6 @@ pub struct Tags {
 #[derive(Deserialize)]
 struct TagsPage {
     // Some registries send `null` for none.
-    #[serde(default)]
     tags: Option<Vec<String>>,
 }
 

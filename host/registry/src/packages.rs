@@ -66,7 +66,7 @@ impl RegistryClient {
     }
 
     async fn metadata(&self, host: &str) -> Result<RegistryMetadata, PullError> {
-        let mut url = self.address(host)?;
+        let mut url = self.address(host, host)?;
         url.set_path(METADATA_PATH);
         let answer = self.http.send(&Ask::new(Method::GET, url, self.bounds().answer)).await?;
         if answer.status.as_u16() == 404 {

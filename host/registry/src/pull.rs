@@ -9,6 +9,7 @@ use crate::document::{
 };
 use crate::download::{Download, blocking};
 use crate::error::PullError;
+use crate::length;
 use crate::referrers::{Fetched, Skipped};
 use crate::repository::{RegistryRight, Repository};
 use crate::store::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Attached, Store, component_entry, of_repository};
@@ -243,22 +244,15 @@ impl RegistryClient {
         if layer.size > max {
             return Err(PullError::ComponentTooLarge { digest: layer.digest.clone(), bytes: layer.size, max });
         }
-        let too_large = |what, max| Err(PullError::TooLarge { host: repository.registry.clone(), what, max });
-        if manifest.config.size > CONFIG_BYTES_MAX {
-            return too_large("the config", CONFIG_BYTES_MAX);
-        }
+        repository.check_size("the config", manifest.config.size, CONFIG_BYTES_MAX)?;
         // Only the chosen descriptor is left out: another one with its digest is downloaded too.
         let others = manifest.layers.iter().filter(|other| !std::ptr::eq(*other, layer));
         let mut sum = 0_u64;
         for other in others {
-            if other.size > ATTACHED_LAYER_BYTES_MAX {
-                return too_large("a layer next to the component", ATTACHED_LAYER_BYTES_MAX);
-            }
+            repository.check_size("a layer next to the component", other.size, ATTACHED_LAYER_BYTES_MAX)?;
             sum = sum.saturating_add(other.size);
         }
-        if sum > BESIDE_BYTES_MAX {
-            return too_large("everything next to the component", BESIDE_BYTES_MAX);
-        }
+        repository.check_size("everything next to the component", sum, BESIDE_BYTES_MAX)?;
         Ok(manifest.parts().collect())
     }
 }
@@ -292,8 +286,4 @@ fn keep(
         attached.push(of_repository(one.entry, name));
     }
     store.record(vec![component_entry(digest, media_type, length(bytes), Some(name))], attached)
-}
-
-fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }

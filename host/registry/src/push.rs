@@ -16,6 +16,7 @@ use crate::document::{
 };
 use crate::error::PullError;
 use crate::http::{Ask, next};
+use crate::length;
 use crate::referrers::fallback_tag;
 use crate::repository::{RegistryRight, Repository};
 use crate::store::ATTACHED_LAYER_BYTES_MAX;
@@ -125,7 +126,7 @@ impl RegistryClient {
             let digest = crate::digest_of(&artifact.component);
             return Err(PullError::ComponentTooLarge { digest, bytes, max });
         }
-        self.check_length(&repository, "the config", length(&artifact.config), CONFIG_BYTES_MAX)?;
+        repository.check_size("the config", length(&artifact.config), CONFIG_BYTES_MAX)?;
         self.push_blob(&repository, Bytes::copy_from_slice(&artifact.config)).await?;
         self.push_blob(&repository, artifact.component.clone()).await?;
         let manifest = artifact.manifest_bytes();
@@ -171,7 +172,7 @@ impl RegistryClient {
         subject: Descriptor,
     ) -> Result<Digest, PullError> {
         for layer in &artifact.layers {
-            self.check_length(repository, "an attached layer", length(&layer.bytes), ATTACHED_LAYER_BYTES_MAX)?;
+            repository.check_size("an attached layer", length(&layer.bytes), ATTACHED_LAYER_BYTES_MAX)?;
         }
         self.push_blob(repository, Bytes::from_static(EMPTY_JSON)).await?;
         for layer in &artifact.layers {
@@ -263,15 +264,4 @@ impl RegistryClient {
             None => Ok(answer.headers.contains_key(&SUBJECT_HEADER)),
         }
     }
-
-    fn check_length(&self, repository: &Repository, what: &'static str, bytes: u64, max: u64) -> Result<(), PullError> {
-        if bytes <= max {
-            return Ok(());
-        }
-        Err(PullError::TooLarge { host: repository.registry.clone(), what, max })
-    }
-}
-
-fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }

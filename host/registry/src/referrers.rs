@@ -17,6 +17,7 @@ use crate::document::{
 };
 use crate::error::PullError;
 use crate::http::Ask;
+use crate::length;
 use crate::listing::{PAGES_MAX, following};
 use crate::repository::{RegistryRight, Repository};
 use crate::store::{ATTACHED_BYTES_MAX, ATTACHED_LAYER_BYTES_MAX, Attached, StoredLayer, attached_entry};
@@ -221,19 +222,14 @@ impl RegistryClient {
         manifest: Manifest,
         found: &mut FoundReferrers,
     ) -> Result<Fetched, PullError> {
-        let too_large = |what, max| Err(PullError::TooLarge { host: repository.registry.clone(), what, max });
-        if manifest.config.size > CONFIG_BYTES_MAX {
-            return too_large("the config of an attached artifact", CONFIG_BYTES_MAX);
+        repository.check_size("the config of an attached artifact", manifest.config.size, CONFIG_BYTES_MAX)?;
+        for layer in &manifest.layers {
+            repository.check_size("a layer of an attached artifact", layer.size, ATTACHED_LAYER_BYTES_MAX)?;
         }
-        if manifest.layers.iter().any(|layer| layer.size > ATTACHED_LAYER_BYTES_MAX) {
-            return too_large("a layer of an attached artifact", ATTACHED_LAYER_BYTES_MAX);
-        }
-        let of_manifest = u64::try_from(manifest_bytes.len()).unwrap_or(u64::MAX);
+        let of_manifest = length(&manifest_bytes);
         let sizes = manifest.parts().map(|part| part.size);
         let bytes = sizes.fold(found.bytes.saturating_add(of_manifest), u64::saturating_add);
-        if bytes > ATTACHED_BYTES_MAX {
-            return too_large("everything attached to the component", ATTACHED_BYTES_MAX);
-        }
+        repository.check_size("everything attached to the component", bytes, ATTACHED_BYTES_MAX)?;
         found.bytes = bytes;
         let entry = attached_entry(&digest, &manifest, of_manifest, subject);
         let artifact_type = manifest.kind().to_owned();
@@ -256,12 +252,8 @@ impl RegistryClient {
         let answer = self.checked(repository, answer, &format!("@{}", part.digest)).await?;
         let max = usize::try_from(part.size).unwrap_or(usize::MAX);
         let bytes = answer.document("a part of an attached artifact", max).await?;
-        let host = repository.registry.clone();
-        let found = crate::digest_of(&bytes);
-        if found == part.digest {
-            return Ok(bytes);
-        }
-        Err(PullError::WrongDigest { host, expected: part.digest.clone(), found })
+        repository.check_digest(&part.digest, &bytes)?;
+        Ok(bytes)
     }
 }
 

@@ -1,4 +1,5 @@
 //! A repository at a registry, and the access right that a request needs.
+use toolcell_policy::Digest;
 use url::Url;
 
 use crate::error::PullError;
@@ -58,5 +59,19 @@ impl Repository {
 
     pub(crate) fn not_found(&self, what: &str) -> PullError {
         PullError::NotFound { host: self.registry.clone(), what: format!("{}{what}", self.name) }
+    }
+
+    /// An error if a part of the repository is larger than is allowed.
+    pub(crate) fn check_size(&self, what: &'static str, bytes: u64, max: u64) -> Result<(), PullError> {
+        if bytes <= max { Ok(()) } else { Err(PullError::TooLarge { host: self.registry.clone(), what, max }) }
+    }
+
+    /// An error if the registry sent other bytes than were asked for.
+    pub(crate) fn check_digest(&self, expected: &Digest, bytes: &[u8]) -> Result<(), PullError> {
+        let found = crate::digest_of(bytes);
+        if found == *expected {
+            return Ok(());
+        }
+        Err(PullError::WrongDigest { host: self.registry.clone(), expected: expected.clone(), found })
     }
 }

@@ -50,9 +50,7 @@ pub use toolcell_wall::asking::{
 pub use toolcell_wall::caller::{
     CallerLink, ConsentAnswer, GuestLogLevel, NestedFuture, NoCaller, Outside, PersonWaits, Requested, Trace,
 };
-pub use toolcell_wall::contract;
 pub use toolcell_wall::digest::ComponentDigest;
-pub use toolcell_wall::export;
 pub use toolcell_wall::failure::{CallFailure, ReplayEnd, ReplayQuestion};
 pub use toolcell_wall::load::COMPONENT_BYTES_MAX;
 pub use toolcell_wall::load::definitions::{SchemaLimits, check_definitions};
@@ -71,8 +69,7 @@ pub use toolcell_wall::sections::metadata::{carried_metadata, with_metadata};
 pub use toolcell_wall::sections::producers::carries_javascript;
 pub use toolcell_wall::sections::requested_permissions::{CarriedPermissions, carried_permissions, with_permissions};
 pub use toolcell_wall::start_call::StartCall;
-pub use toolcell_wall::tape as tapes;
-pub use toolcell_wall::uses;
+pub use toolcell_wall::{contract, export, tape as tapes, uses};
 pub use toolcell_walls::background::step_back;
 pub use wall::address_space::check_address_space;
 pub use wall::attention::{begin_attending, leave_attending, wait_attending};

@@ -7,7 +7,7 @@ use std::time::Instant;
 use jsonschema::ValidationOptions;
 use serde_json::Value;
 
-use super::cost::Guard;
+use super::cost::{Guard, count};
 use super::graph::{self, Graph, Traits};
 use super::meter::Rates;
 use super::pattern::{
@@ -54,7 +54,7 @@ impl Schema {
         let mut graph = Graph::build(field, schema)?;
         let mut memory = DefinitionMemory { field, bounds, bytes: 0 };
         memory
-            .take("", values(schema) * VALUE_BYTES + graph.len() * SUBSCHEMA_BYTES + 2 * graph.places_bytes)
+            .take("", count(schema) * VALUE_BYTES + graph.len() * SUBSCHEMA_BYTES + 2 * graph.places_bytes)
             .map_err(|problem| vec![problem])?;
         let patterns = Patterns::compile(&graph, &mut memory).map_err(|problem| vec![problem])?;
         let loosened = (!patterns.left_out.is_empty()).then(|| loosen::loosened(schema, &patterns.left_out));
@@ -217,15 +217,6 @@ impl Patterns {
             }
         }
         Ok(found)
-    }
-}
-
-/// The number of values in a JSON value.
-fn values(value: &Value) -> usize {
-    match value {
-        Value::Object(members) => 1 + members.values().map(values).sum::<usize>(),
-        Value::Array(elements) => 1 + elements.iter().map(values).sum::<usize>(),
-        _ => 1,
     }
 }
 

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::graph::normal;
+use crate::keywords::names_type;
 
 /// Most steps for one text: visited subschemas, members and choices. An argument takes two or
 /// three, and two million take a tenth of a second. The rest of the text then stays as it is.
@@ -239,12 +240,9 @@ impl<'a> Rewriter<'a> {
         if !self.pay(1) {
             return false;
         }
-        let of_type = match members.get("type") {
-            Some(Value::String(ty)) => ty != "null",
-            Some(Value::Array(types)) => !types.iter().any(|ty| ty == "null"),
-            _ => false,
-        };
-        if of_type || !self.may_be(members, &Value::Null) {
+        let ty = members.get("type").filter(|ty| ty.is_string() || ty.is_array());
+        let is_another = ty.is_some() && !names_type(ty, "null");
+        if is_another || !self.may_be(members, &Value::Null) {
             return true;
         }
         if self.target(members).is_some_and(|target| self.refuses_null(target, depth + 1)) {
@@ -332,11 +330,8 @@ fn is_of_type(value: &Value, ty: &str) -> bool {
 
 /// True if numbers of this schema are integers.
 fn wants_integer(schema: &Map<String, Value>) -> bool {
-    match schema.get("type") {
-        Some(Value::String(ty)) => ty == "integer",
-        Some(Value::Array(types)) => types.iter().any(|ty| ty == "integer") && !types.iter().any(|ty| ty == "number"),
-        _ => false,
-    }
+    let ty = schema.get("type");
+    names_type(ty, "integer") && !names_type(ty, "number")
 }
 
 /// A float without a fraction, as a 64-bit integer.

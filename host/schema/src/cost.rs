@@ -60,7 +60,6 @@ impl Guard {
     pub(super) fn new(field: &str, graph: &Graph) -> Result<(Option<Self>, SchemaCounts), DefinitionProblem> {
         let mut counts = SchemaCounts::default();
         let mut all = STEPS_ALL_MAX;
-        let mut nodes = Vec::with_capacity(graph.nodes.len());
         for (place, node) in graph.nodes.iter().enumerate() {
             let mut path = Vec::new();
             let most = STEPS_HERE_MAX.min(all);
@@ -78,15 +77,9 @@ impl Guard {
             if node.looks_twice {
                 counts.kept_bytes = counts.kept_bytes.saturating_add(kept_bytes(&graph.nodes, place));
             }
-            nodes.push(Node {
-                here: node.here.clone(),
-                members: node.members.clone(),
-                below: node.below.clone(),
-                looks_twice: node.looks_twice,
-            });
         }
         let needed = graph.has_references || graph.nodes.iter().any(|node| node.looks_twice);
-        Ok((needed.then_some(Self { nodes }), counts))
+        Ok((needed.then(|| Self { nodes: graph.nodes.clone() }), counts))
     }
 
     /// True if validating this value stays within bounds. Must run within a meter: counting takes
@@ -170,7 +163,8 @@ fn kept_bytes(nodes: &[Node], place: usize) -> usize {
     node.here.iter().map(|next| kept_bytes(nodes, *next)).fold(names, usize::saturating_add)
 }
 
-fn count(value: &Value) -> usize {
+/// The number of values in a JSON value.
+pub(super) fn count(value: &Value) -> usize {
     match value {
         Value::Object(members) => 1 + members.values().map(count).sum::<usize>(),
         Value::Array(elements) => 1 + elements.iter().map(count).sum::<usize>(),

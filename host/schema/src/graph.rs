@@ -5,13 +5,11 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::keywords::{self, Applies, Child};
+use super::keywords::{self, Applies, Child, REFERENCES};
 use super::view;
 use crate::bounds::{DEPTH_MAX, DefinitionProblem, SUBSCHEMAS_MAX};
+use crate::problems::cut;
 use crate::sanitize;
-
-/// Keywords that refer to a schema elsewhere, over all drafts.
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// Bytes of the places of all subschemas, which the validator keeps once for each of their
 /// keywords. A thousand subschemas of four keywords with ordinary names take a quarter of it.
@@ -21,7 +19,7 @@ const PLACES_BYTES_MAX: usize = 2 * 1024 * 1024;
 const PROBLEMS_MAX: usize = 20;
 
 /// One subschema.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     /// Subschemas and references that apply to the value itself.
     pub(super) here: Vec<usize>,
@@ -266,11 +264,7 @@ impl<'b> Builder<'b> {
 
 /// A place in a definition, for people; a very long one is cut.
 pub(super) fn place(field: &str, pointer: &str) -> String {
-    const PLACE_CHARS_MAX: usize = 300;
-    match pointer.char_indices().nth(PLACE_CHARS_MAX) {
-        Some((end, _)) => format!("{field}{}…", pointer.get(..end).unwrap_or_default()),
-        None => format!("{field}{pointer}"),
-    }
+    format!("{field}{}", cut(pointer))
 }
 
 /// A name as a part of a JSON Pointer (RFC 6901).

@@ -62,29 +62,38 @@ const MAPS: [(&str, Applies); 6] = [
 pub(super) fn children(schema: &Map<String, Value>) -> Vec<Child<'_>> {
     let mut found = Vec::new();
     for (keyword, value) in schema {
-        if let Some((_, applies)) = SINGLE.iter().find(|(name, _)| name == keyword).filter(|_| is_schema(value)) {
-            found.push(Child { place: [keyword, ""], number: None, applies: *applies, schema: value });
+        if let Some(applies) = applies(&SINGLE, keyword) {
+            found.push(Child { place: [keyword, ""], number: None, applies, schema: value });
         }
-        if let (Some((_, applies)), Value::Array(list)) = (LISTS.iter().find(|(name, _)| name == keyword), value) {
-            let entries = list.iter().enumerate().filter(|(_, entry)| is_schema(entry));
-            found.extend(entries.map(|(number, entry)| Child {
-                place: [keyword, ""],
-                number: Some(number),
-                applies: *applies,
-                schema: entry,
-            }));
+        if let (Some(applies), Value::Array(list)) = (applies(&LISTS, keyword), value) {
+            for (number, schema) in list.iter().enumerate() {
+                found.push(Child { place: [keyword, ""], number: Some(number), applies, schema });
+            }
         }
-        if let (Some((_, applies)), Value::Object(map)) = (MAPS.iter().find(|(name, _)| name == keyword), value) {
-            let entries = map.iter().filter(|(_, entry)| is_schema(entry));
-            found.extend(entries.map(|(name, entry)| Child {
-                place: [keyword, name],
-                number: None,
-                applies: *applies,
-                schema: entry,
-            }));
+        if let (Some(applies), Value::Object(map)) = (applies(&MAPS, keyword), value) {
+            for (name, schema) in map {
+                found.push(Child { place: [keyword, name], number: None, applies, schema });
+            }
         }
     }
+    found.retain(|child| is_schema(child.schema));
     found
+}
+
+fn applies(keywords: &[(&str, Applies)], keyword: &str) -> Option<Applies> {
+    keywords.iter().find(|(name, _)| *name == keyword).map(|(_, applies)| *applies)
+}
+
+/// Keywords that refer to a schema elsewhere, over all drafts.
+pub(super) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// True if `type` names this type, alone or among others.
+pub(super) fn names_type(ty: Option<&Value>, name: &str) -> bool {
+    match ty {
+        Some(Value::String(ty)) => ty == name,
+        Some(Value::Array(types)) => types.iter().any(|ty| ty == name),
+        _ => false,
+    }
 }
 
 /// True if a keyword holds subschemas, in some draft.

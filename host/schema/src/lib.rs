@@ -130,9 +130,7 @@ impl Schema {
     /// Each failing place with the rule that it breaks, up to a bound; or that the check took too
     /// long.
     pub fn check(&self, text: &str, patience: &Patience) -> Result<(), ArgumentProblems> {
-        // Two bytes of text make one value at most.
-        let may_hold_too_many = text.len() / 2 >= VALUES_MAX;
-        if may_hold_too_many && values::in_text(text) > VALUES_MAX {
+        if holds_too_many(text) {
             return Err(ArgumentProblems::verdict("it holds too many values to be checked"));
         }
         let value: Value = serde_json::from_str(text).map_err(|_| ArgumentProblems::verdict("it is not valid JSON"))?;
@@ -205,11 +203,13 @@ impl Default for CheckSteps {
 /// Arguments normalised by a schema as it is written, as by [`Schema::rewritten`].
 #[must_use]
 pub fn conformed(schema: &Value, text: &str) -> Option<String> {
-    let may_hold_too_many = text.len() / 2 >= VALUES_MAX;
-    if may_hold_too_many && values::in_text(text) > VALUES_MAX {
-        return None;
-    }
-    conform::rewritten(schema, text)
+    if holds_too_many(text) { None } else { conform::rewritten(schema, text) }
+}
+
+/// True if a text holds more values than are checked.
+fn holds_too_many(text: &str) -> bool {
+    // Two bytes of text make one value at most.
+    text.len() / 2 >= VALUES_MAX && values::in_text(text) > VALUES_MAX
 }
 
 fn unfinished(stop: Stop) -> ArgumentProblems {

@@ -18,7 +18,7 @@ pub(crate) fn loosened(schema: &Value, left_out: &HashSet<String>) -> Value {
 /// schema accepts more now, or may: a reference may name one that does.
 fn loosen(schema: &mut Value, left_out: &HashSet<String>) -> bool {
     let Some(members) = schema.as_object_mut() else { return false };
-    let mut looser = ["$ref", "$dynamicRef", "$recursiveRef"].iter().any(|keyword| members.contains_key(*keyword));
+    let mut looser = keywords::REFERENCES.iter().any(|keyword| members.contains_key(*keyword));
     if members.get("pattern").and_then(Value::as_str).is_some_and(|pattern| left_out.contains(pattern)) {
         members.shift_remove("pattern");
         looser = true;

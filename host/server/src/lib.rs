@@ -22,6 +22,7 @@ pub mod machine;
 mod observing;
 mod open;
 mod operators;
+mod owned_task;
 pub mod recordings;
 pub mod reload;
 mod replicas;

@@ -233,7 +233,7 @@ impl ManifestFile {
         let services = Arc::new(services.with_logins(&manifest, &folder));
         let tolerant = options.what_works && manifest.server().start() == StartRule::WhatWorks;
         let tolerance = if tolerant { Tolerance::All } else { Tolerance::None };
-        let basis = Basis::of_pinned(locked.as_ref().map(Lock::pins)).tolerating(tolerance);
+        let basis = Basis { pinned: locked.as_ref().map(Lock::pins), tolerance, ..Basis::none() };
         let Built { catalog, problems: more, withheld } = builder.build(&services, &manifest, &folder, &basis, &tell);
         problems.extend(more);
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));

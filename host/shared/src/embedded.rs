@@ -1,10 +1,10 @@
 //! Shared state of one process, in memory.
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use crate::local_replicated_sets::LocalReplicatedSets;
 use crate::requests::Requests;
@@ -53,7 +53,7 @@ struct EmbeddedRates {
 #[async_trait]
 impl SharedState for Embedded {
     async fn take(&self, caller: &str, allowances: &[AllowanceName<'_>]) -> Result<Taken, Away> {
-        Ok(lock(&self.rates).take(caller, allowances, Instant::now()))
+        Ok(self.rates.lock().take(caller, allowances, Instant::now()))
     }
 
     async fn enter(&self, _name: &str, _most: usize) -> Result<Option<Place>, Away> {
@@ -67,26 +67,26 @@ impl SharedState for Embedded {
     async fn claim(&self, caller: &str, name: &str, time: Duration) -> Result<Claimed, Away> {
         let holder = self.claims.fetch_add(1, Ordering::Relaxed).to_string();
         let claim = Claim { caller: caller.to_owned(), name: name.to_owned(), holder };
-        Ok(lock(&self.claimed).claim(claim, Instant::now(), time))
+        Ok(self.claimed.lock().claim(claim, Instant::now(), time))
     }
 
     async fn give_back(&self, claim: Claim) -> Result<(), Away> {
-        lock(&self.claimed).give_back(&claim);
+        self.claimed.lock().give_back(&claim);
         Ok(())
     }
 
     async fn begin(&self, request: &Request<'_>, time: Duration) -> Result<Begun, Away> {
         let holder = self.claims.fetch_add(1, Ordering::Relaxed).to_string();
-        Ok(lock(&self.requests).begin(request, holder, Instant::now() + time))
+        Ok(self.requests.lock().begin(request, holder, Instant::now() + time))
     }
 
     async fn end(&self, request: Claim, answer: &str, time: Duration) -> Result<(), Away> {
-        lock(&self.requests).end(&request, answer, Instant::now() + time);
+        self.requests.lock().end(&request, answer, Instant::now() + time);
         Ok(())
     }
 
     async fn note(&self, name: &str, time: Duration) -> Result<(), Away> {
-        let mut noted = lock(&self.noted);
+        let mut noted = self.noted.lock();
         let now = Instant::now();
         if noted.len() >= NAMES_MAX {
             noted.retain(|_, until| *until > now);
@@ -98,7 +98,7 @@ impl SharedState for Embedded {
     }
 
     async fn is_noted(&self, name: &str) -> Result<bool, Away> {
-        Ok(lock(&self.noted).get(name).is_some_and(|until| *until > Instant::now()))
+        Ok(self.noted.lock().get(name).is_some_and(|until| *until > Instant::now()))
     }
 
     async fn post(&self, set: &str, entry: &str, time: Duration) -> Result<bool, Away> {
@@ -185,11 +185,6 @@ impl EmbeddedRates {
     }
 }
 
-/// The entries are consistent even after a panic.
-fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,7 +221,7 @@ mod tests {
         }
         assert!(state.is_noted("0").await.unwrap());
         assert!(!state.is_noted(&(NAMES_MAX + 5).to_string()).await.unwrap());
-        assert!(lock(&state.noted).len() <= NAMES_MAX && lock(&state.claimed).count <= NAMES_MAX);
+        assert!(state.noted.lock().len() <= NAMES_MAX && state.claimed.lock().count <= NAMES_MAX);
     }
 
     #[tokio::test]

@@ -1,7 +1,8 @@
 //! Replicated sets of one process, in memory.
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::state::{Posted, REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX};
 
@@ -18,7 +19,7 @@ pub struct LocalReplicatedSets(Mutex<Sets>);
 impl LocalReplicatedSets {
     /// See [`SharedState::post`](crate::SharedState::post).
     pub fn post(&self, set: &str, entry: &str, time: Duration) -> bool {
-        let mut sets = self.sets();
+        let mut sets = self.0.lock();
         let now = Instant::now();
         if entry.len() > REPLICATED_SET_ENTRY_BYTES_MAX || (sets.len() >= SETS_MAX && !sets.contains_key(set)) {
             return false;
@@ -35,7 +36,7 @@ impl LocalReplicatedSets {
 
     /// See [`SharedState::take_down`](crate::SharedState::take_down).
     pub fn take_down(&self, set: &str, entry: &str) {
-        let mut sets = self.sets();
+        let mut sets = self.0.lock();
         if let Some(entries) = sets.get_mut(set) {
             entries.remove(entry);
             if entries.is_empty() {
@@ -46,16 +47,11 @@ impl LocalReplicatedSets {
 
     /// See [`SharedState::posted`](crate::SharedState::posted).
     pub fn posted(&self, set: &str) -> Vec<Posted> {
-        let sets = self.sets();
+        let sets = self.0.lock();
         let now = Instant::now();
         let entries = sets.get(set).into_iter().flatten();
         let left = entries.map(|(entry, until)| (entry, until.saturating_duration_since(now)));
         left.filter(|(_, left)| !left.is_zero()).map(|(entry, left)| Posted { entry: entry.clone(), left }).collect()
-    }
-
-    /// The entries are consistent even after a panic.
-    fn sets(&self) -> MutexGuard<'_, Sets> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

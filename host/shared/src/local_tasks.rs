@@ -2,10 +2,11 @@
 //! the same folder find them there, and take over those of a process that has ended.
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use crate::Away;
 use crate::task_files::{self, TaskElsewhere, TaskFiles, TasksNews};
@@ -77,7 +78,7 @@ impl LocalTasks {
         let held = Arc::<Mutex<HeldTasks>>::default();
         // Without random numbers, lists may miss one of several tasks that began in the same
         // millisecond.
-        lock(&held).own = task_files::random().unwrap_or_default();
+        held.lock().own = task_files::random().unwrap_or_default();
         let news = Arc::new(TaskNews { bounds, held: Arc::clone(&held), on_change: OnceLock::new() });
         let files = folder.map(|folder| TaskFiles::new(folder, lost, bounds.all_max, Box::new(Arc::clone(&news))));
         Self { bounds, held, files, lost, news }
@@ -95,7 +96,7 @@ impl LocalTasks {
     async fn find_elsewhere(&self, caller: &str, id: &str) -> Option<TaskRecord> {
         match self.files.as_ref()?.find(caller, id).await {
             TaskElsewhere::Runs(task) => Some(task.record),
-            TaskElsewhere::TakenOver => self.held().of_caller(caller, id).map(|task| task.record.clone()),
+            TaskElsewhere::TakenOver => self.held.lock().of_caller(caller, id).map(|task| task.record.clone()),
             TaskElsewhere::Unknown => None,
         }
     }
@@ -115,10 +116,6 @@ impl LocalTasks {
         true
     }
 
-    fn held(&self) -> MutexGuard<'_, HeldTasks> {
-        lock(&self.held)
-    }
-
     /// Waits until the tasks of earlier processes are read.
     async fn read(&self) {
         if let Some(files) = &self.files {
@@ -129,7 +126,7 @@ impl LocalTasks {
     /// Writes the file of a task that begins or has ended.
     async fn write(&self, id: &str) {
         let Some(files) = &self.files else { return };
-        let kept = self.held().tasks.get(id).map(HeldTask::kept);
+        let kept = self.held.lock().tasks.get(id).map(HeldTask::kept);
         if let Some(kept) = kept {
             files.write(kept).await;
         }
@@ -137,7 +134,7 @@ impl LocalTasks {
 
     /// Removes expired tasks.
     fn expire(&self) {
-        let ended = self.held().expire(now_ms());
+        let ended = self.held.lock().expire(now_ms());
         self.remove_files(ended);
     }
 
@@ -153,7 +150,7 @@ impl Tasks for LocalTasks {
     async fn create(&self, task: &NewTask<'_>) -> Result<Creation, Away> {
         self.read().await;
         self.expire();
-        let creation = self.held().create(task, &self.bounds);
+        let creation = self.held.lock().create(task, &self.bounds);
         if creation == Creation::Created {
             self.write(task.id).await;
         }
@@ -163,7 +160,7 @@ impl Tasks for LocalTasks {
     async fn find(&self, caller: &str, id: &str) -> Result<Option<TaskRecord>, Away> {
         self.read().await;
         self.expire();
-        let here = self.held().of_caller(caller, id).map(|task| task.record.clone());
+        let here = self.held.lock().of_caller(caller, id).map(|task| task.record.clone());
         match here {
             Some(task) => Ok(Some(task)),
             None => Ok(self.find_elsewhere(caller, id).await),
@@ -178,7 +175,7 @@ impl Tasks for LocalTasks {
             Some(files) => files.list(caller).await,
             None => Vec::new(),
         };
-        let held = self.held();
+        let held = self.held.lock();
         let own = held.callers.get(caller).into_iter().flat_map(|own| own.tasks.range(after.saturating_add(1)..));
         let own = own.filter_map(|(_, id)| held.tasks.get(id)).take(most);
         let mut listed: Vec<TaskRecord> =
@@ -191,8 +188,8 @@ impl Tasks for LocalTasks {
 
     async fn change(&self, id: &str, change: TaskChange<'_>) -> Result<Changed, Away> {
         if let TaskChange::Ends { status, body, message } = change {
-            let Some(ended) = self.held().ended(id, status, body, message) else { return Ok(Changed::Over) };
-            if !self.held().has_room(id, body.len(), &self.bounds) {
+            let Some(ended) = self.held.lock().ended(id, status, body, message) else { return Ok(Changed::Over) };
+            if !self.held.lock().has_room(id, body.len(), &self.bounds) {
                 return Ok(Changed::NoRoom);
             }
             // Other processes see the end once a later process would see it too.
@@ -200,7 +197,7 @@ impl Tasks for LocalTasks {
                 files.write(ended).await;
             }
         }
-        let done = self.held().change(id, change);
+        let done = self.held.lock().change(id, change);
         if done == Changed::Done && !matches!(change, TaskChange::Ends { .. }) {
             self.write(id).await;
         }
@@ -210,7 +207,7 @@ impl Tasks for LocalTasks {
     async fn answer(&self, caller: &str, id: &str, answers: &[(String, String)]) -> Result<bool, Away> {
         self.read().await;
         self.expire();
-        if self.held().answer(caller, id, answers) {
+        if self.held.lock().answer(caller, id, answers) {
             self.write(id).await;
             return Ok(true);
         }
@@ -223,7 +220,7 @@ impl Tasks for LocalTasks {
     }
 
     async fn pull(&self, id: &str) -> Result<Option<Vec<(String, String)>>, Away> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let task = held.tasks.get_mut(id).filter(|task| !task.record.status.is_over());
         Ok(task.map(|task| std::mem::take(&mut task.answers)))
     }
@@ -231,7 +228,7 @@ impl Tasks for LocalTasks {
     async fn cancel(&self, caller: &str, id: &str, message: &str) -> Result<Option<(TaskStatus, TaskRecord)>, Away> {
         self.read().await;
         self.expire();
-        let cancelled = self.held().cancel(caller, id, message);
+        let cancelled = self.held.lock().cancel(caller, id, message);
         if let Some((before, task)) = cancelled {
             if !before.is_over() {
                 self.write(id).await;
@@ -248,7 +245,7 @@ impl Tasks for LocalTasks {
     }
 
     async fn forget(&self, id: &str) -> Result<(), Away> {
-        self.held().remove(id);
+        self.held.lock().remove(id);
         if let Some(files) = &self.files {
             files.forget(id.to_owned()).await;
         }
@@ -257,7 +254,7 @@ impl Tasks for LocalTasks {
 
     async fn leave(&self) -> Result<(), Away> {
         let running: Vec<String> = {
-            let held = self.held();
+            let held = self.held.lock();
             let running = held.tasks.iter().filter(|(_, task)| !task.record.status.is_over());
             running.map(|(id, _)| id.clone()).collect()
         };
@@ -271,12 +268,12 @@ impl Tasks for LocalTasks {
 
 impl TasksNews for Arc<TaskNews> {
     fn taken_over(&self, task: KeptTask) {
-        lock(&self.held).take_over(task, &self.bounds);
+        self.held.lock().take_over(task, &self.bounds);
     }
 
     fn letter(&self, id: &str, letter: Letter) -> Option<KeptTask> {
         let Letter { caller, says } = letter;
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         let changed = match says {
             LetterContent::Cancels(message) => {
                 held.cancel(&caller, id, &message).is_some_and(|(before, _)| !before.is_over())
@@ -487,9 +484,4 @@ impl TaskRecord {
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The tasks are consistent even after a panic.
-fn lock(held: &Mutex<HeldTasks>) -> MutexGuard<'_, HeldTasks> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,9 +11,10 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::local_tasks::now_ms;
@@ -173,7 +174,7 @@ impl TaskFiles {
 
     /// Starts the thread, once.
     fn begin(&self) {
-        let work = self.waits.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let work = self.waits.lock().take();
         let Some(FilesWork { keeper, jobs }) = work else { return };
         let read = Arc::clone(&self.read);
         let thread = std::thread::Builder::new().name("toolcell-tasks".to_owned()).spawn(move || {
@@ -219,7 +220,7 @@ impl TaskFiles {
 
     /// Removes the file of a task, and waits for it: then no process finds the task any more.
     pub async fn forget(&self, id: String) {
-        if self.waits.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+        if self.waits.lock().is_some() {
             // It has never had a task.
             return;
         }
@@ -602,9 +603,7 @@ fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
 }
 
 pub fn random() -> io::Result<u64> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(u64::from_ne_bytes(random))
+    getrandom::u64().map_err(|error| io::Error::other(error.to_string()))
 }
 
 fn is_id(name: &str) -> bool {

@@ -61,15 +61,13 @@ impl FromStr for Subject {
     type Err = SubjectError;
 
     fn from_str(text: &str) -> Result<Self, SubjectError> {
-        let letters = text.strip_prefix("sha256:").ok_or(SubjectError)?;
-        if letters.len() != 64 {
-            return Err(SubjectError);
+        let digest = toolcell_policy::Digest::parse(text).map_err(|_| SubjectError)?;
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digest.hex().as_bytes().chunks(2)) {
+            let digits = std::str::from_utf8(pair).map_err(|_| SubjectError)?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| SubjectError)?;
         }
-        let mut digest = [0; 32];
-        for (byte, pair) in digest.iter_mut().zip(letters.as_bytes().chunks(2)) {
-            *byte = pair.iter().try_fold(0, |value, letter| Some(value << 4 | nibble(*letter)?)).ok_or(SubjectError)?;
-        }
-        Ok(Self(digest))
+        Ok(Self(bytes))
     }
 }
 
@@ -84,14 +82,6 @@ impl Evidence {
                 layer.payload.len() + layer.signature_base64.len() + annotations
             }
         }
-    }
-}
-
-fn nibble(letter: u8) -> Option<u8> {
-    match letter {
-        b'0'..=b'9' => Some(letter - b'0'),
-        b'a'..=b'f' => Some(letter - b'a' + 10),
-        _ => None,
     }
 }
 

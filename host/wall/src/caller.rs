@@ -10,8 +10,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use toolcell_policy::{Askable, Denial, HttpAsk};
 
-use crate::asking::EndedByAsking;
-use crate::asking::{AskKind, AskRefusal, AskResult, Inquiry};
+use crate::asking::{AskKind, AskRefusal, AskResult, EndedByAsking, Inquiry};
 use crate::contract::GuestTool;
 use crate::nested::{FoundTool, NestedEnd, NotCalled, NotCalledReason, WantedCall};
 

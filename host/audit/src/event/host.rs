@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Clipped;
+use super::call::is_zero;
 
 /// The process began to serve.
 #[derive(Debug, Clone, Serialize)]
@@ -71,11 +72,6 @@ pub struct AuditRotated {
     /// The number of records in the oldest files, which were removed.
     #[serde(skip_serializing_if = "is_zero")]
     pub dropped_records: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-const fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// A torn record at the end of the file was found and cut off.

@@ -57,7 +57,7 @@ pub(crate) fn inlined(document: &Document<'_>, schema: &Value, usage: SchemaUse,
     let mut best = Inlined { schema: json!({}), is_cut: true, names: BTreeMap::new(), visits: 0 };
     for levels in LEVELS {
         let mut inliner = Inliner::of(document, usage, levels);
-        let made = inliner.schema(schema, 0, 0);
+        let made = inliner.schema(schema, Depth::default());
         best.visits += inliner.visits;
         match made {
             Ok(mut made) if merge::json_bytes(&made) <= bytes_max => {
@@ -77,9 +77,37 @@ pub(crate) fn inlined(document: &Document<'_>, schema: &Value, usage: SchemaUse,
 /// The schema's type and description alone, for which little is looked at.
 pub(crate) fn opened(document: &Document<'_>, schema: &Value, usage: SchemaUse) -> Inlined {
     let mut inliner = Inliner::of(document, usage, 0);
-    let made = inliner.schema(schema, 0, 0);
+    let made = inliner.schema(schema, Depth::default());
     let Inliner { is_cut, visits, names, .. } = inliner;
     Inlined { schema: made.unwrap_or_else(|_| json!({})), is_cut, names, visits }
+}
+
+/// The place of a schema within the whole.
+#[derive(Clone, Copy, Default)]
+struct Depth {
+    /// Levels of properties, items and variants.
+    level: usize,
+    /// Schemas, references and members of `allOf` inside each other.
+    nesting: usize,
+    /// True inside a property or an item: what is there has no fields of a form.
+    is_inside: bool,
+}
+
+impl Depth {
+    /// The same level, by a reference or as a member.
+    const fn nested(self) -> Self {
+        Self { nesting: self.nesting + 1, ..self }
+    }
+
+    /// One level further down.
+    const fn below(self) -> Self {
+        Self { level: self.level + 1, ..self.nested() }
+    }
+
+    /// One level further down, where members are not fields of a form.
+    const fn inside(self) -> Self {
+        Self { is_inside: true, ..self.below() }
+    }
 }
 
 struct Inliner<'d, 'a> {
@@ -91,8 +119,6 @@ struct Inliner<'d, 'a> {
     is_cut: bool,
     /// True if more levels would show more.
     is_deeper: bool,
-    /// True inside a property or an item: what is there has no fields of a form.
-    is_inside: bool,
     /// References that lead to the schema that is being read.
     trail: Vec<String>,
     /// Names of properties that only answers have.
@@ -111,7 +137,6 @@ impl<'d, 'a> Inliner<'d, 'a> {
             visits: 0,
             is_cut: false,
             is_deeper: false,
-            is_inside: false,
             trail: Vec::new(),
             left_out: BTreeSet::new(),
             names: BTreeMap::new(),
@@ -124,24 +149,24 @@ impl<'d, 'a> Inliner<'d, 'a> {
         if self.visits > VISITS_MAX { Err(Over) } else { Ok(()) }
     }
 
-    fn schema(&mut self, schema: &Value, level: usize, nesting: usize) -> Result<Value, Over> {
+    fn schema(&mut self, schema: &Value, at: Depth) -> Result<Value, Over> {
         self.look()?;
         // `true`, and `false`, which no API takes.
         let Value::Object(written) = schema else { return Ok(json!({})) };
-        if nesting >= NESTING_MAX {
+        if at.nesting >= NESTING_MAX {
             return Ok(self.open(schema));
         }
         if let Some(Value::String(reference)) = written.get("$ref") {
-            return self.reference(reference, written, level, nesting);
+            return self.reference(reference, written, at);
         }
-        if level >= self.levels {
+        if at.level >= self.levels {
             self.is_deeper = true;
             return Ok(self.open(schema));
         }
-        let mut made = self.own(written, level, nesting)?;
+        let mut made = self.own(written, at)?;
         if let Some(Value::Array(members)) = written.get("allOf") {
             for member in self.members(members) {
-                let member = self.schema(member, level, nesting + 1)?;
+                let member = self.schema(member, at.nested())?;
                 made = merge::merged(made, member);
             }
         }
@@ -149,13 +174,7 @@ impl<'d, 'a> Inliner<'d, 'a> {
     }
 
     /// What a reference leads to, with the texts next to it.
-    fn reference(
-        &mut self,
-        reference: &str,
-        written: &Map<String, Value>,
-        level: usize,
-        nesting: usize,
-    ) -> Result<Value, Over> {
+    fn reference(&mut self, reference: &str, written: &Map<String, Value>, at: Depth) -> Result<Value, Over> {
         let Ok(target) = self.document.target(reference) else {
             self.is_cut = true;
             return Ok(json!({}));
@@ -164,7 +183,7 @@ impl<'d, 'a> Inliner<'d, 'a> {
             return Ok(self.open(target));
         }
         self.trail.push(reference.to_owned());
-        let made = self.schema(target, level, nesting + 1);
+        let made = self.schema(target, at.nested());
         self.trail.pop();
         let mut made = match made? {
             Value::Object(made) => made,
@@ -173,7 +192,7 @@ impl<'d, 'a> Inliner<'d, 'a> {
         if written.len() > 1 && !self.document.is_30 {
             let mut others = written.clone();
             others.remove("$ref");
-            let others = self.schema(&Value::Object(others), level, nesting + 1)?;
+            let others = self.schema(&Value::Object(others), at.nested())?;
             made = merge::merged(made, others);
         }
         self.texts(written, &mut made);
@@ -195,7 +214,7 @@ impl<'d, 'a> Inliner<'d, 'a> {
     }
 
     /// Everything but `allOf`.
-    fn own(&mut self, written: &Map<String, Value>, level: usize, nesting: usize) -> Result<Map<String, Value>, Over> {
+    fn own(&mut self, written: &Map<String, Value>, at: Depth) -> Result<Map<String, Value>, Over> {
         self.subschemas += 1;
         if self.subschemas > SUBSCHEMAS_MAX {
             return Err(Over);
@@ -207,9 +226,9 @@ impl<'d, 'a> Inliner<'d, 'a> {
             self.values(written, &mut made);
             bounds(written, &mut made);
         }
-        self.list(written, &mut made, level, nesting)?;
-        self.object(written, &mut made, level, nesting)?;
-        self.choice(written, &mut made, level, nesting)?;
+        self.list(written, &mut made, at)?;
+        self.object(written, &mut made, at)?;
+        self.choice(written, &mut made, at)?;
         Ok(made)
     }
 
@@ -265,23 +284,9 @@ impl<'d, 'a> Inliner<'d, 'a> {
         }
     }
 
-    /// A schema one level further down, whose members are not fields of a form.
-    fn inside(&mut self, schema: &Value, level: usize, nesting: usize) -> Result<Value, Over> {
-        let before = std::mem::replace(&mut self.is_inside, true);
-        let made = self.schema(schema, level + 1, nesting + 1);
-        self.is_inside = before;
-        made
-    }
-
-    fn list(
-        &mut self,
-        written: &Map<String, Value>,
-        made: &mut Map<String, Value>,
-        level: usize,
-        nesting: usize,
-    ) -> Result<(), Over> {
+    fn list(&mut self, written: &Map<String, Value>, made: &mut Map<String, Value>, at: Depth) -> Result<(), Over> {
         if let Some(items @ Value::Object(_)) = written.get("items") {
-            let items = self.inside(items, level, nesting)?;
+            let items = self.schema(items, at.inside())?;
             made.insert("items".to_owned(), items);
         } else if made.get("type") == Some(&"array".into()) {
             made.insert("items".to_owned(), json!({}));
@@ -289,13 +294,7 @@ impl<'d, 'a> Inliner<'d, 'a> {
         Ok(())
     }
 
-    fn object(
-        &mut self,
-        written: &Map<String, Value>,
-        made: &mut Map<String, Value>,
-        level: usize,
-        nesting: usize,
-    ) -> Result<(), Over> {
+    fn object(&mut self, written: &Map<String, Value>, made: &mut Map<String, Value>, at: Depth) -> Result<(), Over> {
         let mut unnamed = Vec::new();
         if let Some(Value::Object(properties)) = written.get("properties") {
             let mut own = Map::new();
@@ -305,11 +304,11 @@ impl<'d, 'a> Inliner<'d, 'a> {
                     self.left_out.insert(name.clone());
                     continue;
                 }
-                let Some(given) = self.given(name, properties) else {
+                let Some(given) = self.given(name, properties, at) else {
                     unnamed.push(name.as_str());
                     continue;
                 };
-                let property = self.inside(property, level, nesting)?;
+                let property = self.schema(property, at.inside())?;
                 own.insert(given, property);
             }
             made.insert("properties".to_owned(), own.into());
@@ -326,7 +325,7 @@ impl<'d, 'a> Inliner<'d, 'a> {
             let none = Map::new();
             let properties = written.get("properties").and_then(Value::as_object).unwrap_or(&none);
             let required: Vec<Value> =
-                required.filter_map(|name| self.given(name, properties)).map(Value::from).collect();
+                required.filter_map(|name| self.given(name, properties, at)).map(Value::from).collect();
             let required = distinct(required.iter());
             if !required.is_empty() {
                 made.insert("required".to_owned(), required.into());
@@ -337,7 +336,7 @@ impl<'d, 'a> Inliner<'d, 'a> {
                 made.insert("additionalProperties".to_owned(), Value::Bool(false));
             }
             Some(others @ Value::Object(members)) if !members.is_empty() && unnamed.is_empty() => {
-                let others = self.inside(others, level, nesting)?;
+                let others = self.schema(others, at.inside())?;
                 made.insert("additionalProperties".to_owned(), others);
             }
             _ => {}
@@ -346,11 +345,11 @@ impl<'d, 'a> Inliner<'d, 'a> {
     }
 
     /// The name that a property of these gets; `None` if no API takes one like it.
-    fn given(&mut self, name: &str, properties: &Map<String, Value>) -> Option<String> {
+    fn given(&mut self, name: &str, properties: &Map<String, Value>, at: Depth) -> Option<String> {
         if self.usage == SchemaUse::Output || is_property(name) {
             return Some(name.to_owned());
         }
-        if self.usage != SchemaUse::Fields || self.is_inside {
+        if self.usage != SchemaUse::Fields || at.is_inside {
             return None;
         }
         if let Some((known, _)) = self.names.iter().find(|(_, field)| *field == name) {
@@ -373,20 +372,14 @@ impl<'d, 'a> Inliner<'d, 'a> {
     }
 
     /// `oneOf` and `anyOf`, both as `anyOf`: variants of real documents overlap.
-    fn choice(
-        &mut self,
-        written: &Map<String, Value>,
-        made: &mut Map<String, Value>,
-        level: usize,
-        nesting: usize,
-    ) -> Result<(), Over> {
+    fn choice(&mut self, written: &Map<String, Value>, made: &mut Map<String, Value>, at: Depth) -> Result<(), Over> {
         let variants = ["oneOf", "anyOf"].iter().find_map(|key| written.get(*key)?.as_array());
         let Some(variants) = variants.filter(|variants| !variants.is_empty()) else { return Ok(()) };
         let is_filled = |properties: &Map<String, Value>| !properties.is_empty();
         let has_properties = made.get("properties").and_then(Value::as_object).is_some_and(is_filled);
         let mut own: Vec<Value> = Vec::new();
         for variant in self.members(variants) {
-            let mut each = self.schema(variant, level + 1, nesting + 1)?;
+            let mut each = self.schema(variant, at.below())?;
             self.discriminate(written, variant, &mut each);
             if let (true, Value::Object(each)) = (has_properties, &mut each) {
                 merge::open(each);

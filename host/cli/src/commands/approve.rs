@@ -11,8 +11,8 @@ use crate::args::ApproveArgs;
 use crate::commands::registries::read_manifest;
 use crate::commands::reload;
 use crate::commands::replay::{HeldAgainst, NewVersion, component_bytes, recordings_of};
-use crate::exit::Exit;
-use crate::lock_text::{differences, lock_at_fault, read_or_report, report_removed};
+use crate::exit::{Exit, Failure};
+use crate::lock_text::{self, differences, report_removed};
 use crate::manifest::open_or_report;
 use crate::terminal;
 
@@ -26,20 +26,13 @@ pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
             if !matches!(pinned, Exit::Done) {
                 return Ok(pinned);
             }
-            match ask_all(&args.control, &args.manifest.manifest, &Request::Reload) {
-                Ok(answers) => reload::show(&answers, false),
-                Err(error) => unreachable(&error),
-            }
+            let answers = ask_all(&args.control, &args.manifest.manifest, &Request::Reload).map_err(Failure::from)?;
+            reload::show(&answers, false)
         }
         Ok(Some(answers)) => reload::show(&answers, false),
         Ok(None) | Err(Unreachable::Nobody(_)) => pin_here(args),
-        Err(error) => unreachable(&error),
+        Err(error) => Err(Failure::from(error).into()),
     }
-}
-
-fn unreachable(error: &Unreachable) -> anyhow::Result<Exit> {
-    terminal::error(&error.to_string(), error.hint());
-    Ok(Exit::AtFault)
 }
 
 /// How recorded calls of a component end with it as it is now, if there are some.
@@ -54,7 +47,7 @@ fn recorded(args: &ApproveArgs, path: &Path, component: &str) -> anyhow::Result<
 /// Loads the components here, and pins the one that is meant.
 fn pin_here(args: &ApproveArgs) -> anyhow::Result<Exit> {
     let manifest = served(&args.manifest.manifest);
-    let Some((_, ready)) = open_or_report(manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let (_, ready) = open_or_report(manifest, &args.code)?;
     pin(args, manifest, &ready.catalog)
 }
 
@@ -84,42 +77,33 @@ fn pin(args: &ApproveArgs, manifest: &Path, catalog: &Catalog) -> anyhow::Result
     let approval = &approval(args);
     let path = lock::path_beside(manifest);
     report_removed(lock::remove_drafts(&path));
-    let mut locked = match read_or_report(&path, manifest) {
-        Ok(locked) => locked,
-        Err(exit) => return Ok(exit),
-    };
+    let mut locked = lock_text::read(&path, manifest)?;
     let now = Lock::of(catalog);
     let name = approval.name.as_str();
     let found = now.component_named(name).or_else(|| locked.component_named(name)).map(str::to_owned);
     let Some(component) = found else {
-        terminal::error(&format!("no component and no tool is called {name:?}"), Some("`toolcell list` shows both"));
-        return Ok(Exit::Usage);
+        let problem = format!("no component and no tool is called {name:?}");
+        return Err(Failure::usage(problem, "`toolcell list` shows both").into());
     };
     let drifts: Vec<_> = drift(&locked, &now).into_iter().filter(|drift| drift.component == component).collect();
     let digest = now.components.get(&component).map_or("", |now| now.digest.as_str());
-    if let Err(problem) = approval.check(&component, digest) {
-        terminal::error(&problem, Some("`toolcell diff` shows how it differs now"));
-        return Ok(Exit::AtFault);
-    }
+    approval
+        .check(&component, digest)
+        .map_err(|problem| Failure::at_fault(problem, "`toolcell diff` shows how it differs now"))?;
     if drifts.is_empty() {
         terminal::print(&format!("{component}: nothing differs\n"))?;
         return Ok(Exit::Done);
     }
-    let signers = now
-        .components
-        .get(&component)
-        .map(|pinned| approval.check_signers(&component, locked.components.get(&component), pinned));
-    if let Some(Err(problem)) = signers {
-        terminal::error(&problem, Some("`toolcell diff` shows who signed it now"));
-        return Ok(Exit::AtFault);
-    }
     match now.components.get(&component) {
-        Some(pinned) => drop(locked.components.insert(component.clone(), pinned.clone())),
+        Some(pinned) => {
+            approval
+                .check_signers(&component, locked.components.get(&component), pinned)
+                .map_err(|problem| Failure::at_fault(problem, "`toolcell diff` shows who signed it now"))?;
+            locked.components.insert(component.clone(), pinned.clone());
+        }
         None => drop(locked.components.remove(&component)),
     }
-    if let Err(error) = lock::write(&path, &locked) {
-        return Ok(lock_at_fault(&error));
-    }
+    lock::write(&path, &locked).map_err(Failure::from)?;
     let recorded = recorded(args, manifest, &component)?;
     let recorded = recorded.map(|recorded| recorded.text).unwrap_or_default();
     terminal::print(&format!("{}{recorded}{component}: pinned in {}\n", differences(&drifts), path.display()))?;

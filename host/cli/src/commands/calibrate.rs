@@ -14,9 +14,9 @@ use toolcell_server::{Measured, Ready};
 
 use crate::args::{CalibrateArgs, SketchRights};
 use crate::commands::sample;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::manifest::open_again_or_report;
-use crate::terminal::{self, Progress};
+use crate::terminal::{self, Progress, counted};
 
 /// Where the tool's limits belong in the manifest.
 struct LimitsTable {
@@ -27,39 +27,22 @@ struct LimitsTable {
     taken: bool,
 }
 
-/// Why a sample cannot be used.
-struct UnusableSample {
-    message: String,
-    hint: Option<String>,
-}
-
 /// Calibrates and prints the proposal.
 pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     if args.samples.iter().filter(|given| *given == "-").count() > 1 {
-        terminal::error("stdin can be read only once", Some("put the samples into files: @FILE"));
-        return Ok(Exit::Usage);
+        return Err(Failure::usage("stdin can be read only once", "put the samples into files: @FILE").into());
     }
-    let mut samples = Vec::new();
-    for given in &args.samples {
-        let Some(arguments) = sample::arguments_or_report(given) else { return Ok(Exit::Usage) };
-        samples.push(arguments);
-    }
-    let Some((_, ready)) = open_again_or_report(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
-        return Ok(Exit::AtFault);
-    };
-    let Some((index, tool)) = sample::tool_or_report(&ready.catalog, &args.tool) else { return Ok(Exit::Usage) };
+    let samples = args.samples.iter().map(|given| sample::arguments(given)).collect::<Result<Vec<_>, _>>()?;
+    let (_, ready) = open_again_or_report(&args.manifest.manifest, &SketchRights::default(), &args.code)?;
+    let (index, tool) = sample::tool(&ready.catalog, &args.tool)?;
     let place = LimitsTable::of(&ready, index, tool);
     let Ready { catalog, machine, .. } = ready;
     let measuring = Measuring { catalog: Arc::new(catalog), machine, index };
-    let used = match measuring.all(&samples, args.runs) {
-        Ok(used) => used,
-        Err(unusable) => {
-            terminal::error(&unusable.message, unusable.hint.as_deref());
-            return Ok(Exit::AtFault);
-        }
-    };
+    let used = measuring.all(&samples, args.runs)?;
     let proposal = Proposal::of(&used);
-    let snippet = proposal.manifest_lines(&place.component, &place.tool, &counted(samples.len(), args.runs));
+    let calls = counted(samples.len() as u64, "sample call");
+    let made = format!("{calls}, {} of each", counted(u64::from(args.runs), "run"));
+    let snippet = proposal.manifest_lines(&place.component, &place.tool, &made);
     if args.json {
         terminal::print(&format!("{:#}\n", report(args, &place, &used, &proposal, &snippet)))?;
     } else {
@@ -83,14 +66,14 @@ struct Measuring {
 
 impl Measuring {
     /// Peak usage of all calls.
-    fn all(&self, samples: &[Box<RawValue>], runs: u32) -> Result<PeakUsage, UnusableSample> {
+    fn all(&self, samples: &[Box<RawValue>], runs: u32) -> Result<PeakUsage, Failure> {
         let Some(tool) = self.catalog.tools().tools().get(self.index) else { return Ok(PeakUsage::default()) };
         let progress = Progress::new("calling", samples.len().saturating_mul(runs as usize));
         let mut most = PeakUsage::default();
         let mut done = 0;
         for (number, arguments) in (1..).zip(samples) {
             tool.check_arguments(arguments, &Patience::default())
-                .map_err(|problems| UnusableSample::refused(number, &tool.refuse_arguments(&problems)))?;
+                .map_err(|problems| refused(number, &tool.refuse_arguments(&problems)))?;
             for _ in 0..runs {
                 let call = sample::call(self.index, arguments.clone(), Cancellation::new());
                 let measured = self.machine.runtime.block_on(self.catalog.measure(call));
@@ -104,15 +87,16 @@ impl Measuring {
 }
 
 /// Usage of one call, if it was answered.
-fn used(tool: &McpTool, arguments: &RawValue, number: usize, measured: Measured) -> Result<PeakUsage, UnusableSample> {
+fn used(tool: &McpTool, arguments: &RawValue, number: usize, measured: Measured) -> Result<PeakUsage, Failure> {
     let Measured { outcome, usage, log_dropped_bytes, .. } = measured;
     let output_items = measured.result.content.len() as u64;
     let result = measured.finish(tool);
     if matches!(outcome, Outcome::OutOfFuel | Outcome::OutOfMemory | Outcome::LimitExceeded | Outcome::Deadline) {
-        return Err(UnusableSample::limited(number, &result));
+        let hint = "raise that limit in the manifest while you calibrate, or give a smaller sample";
+        return Err(Failure::at_fault(format!("sample {number} meets a limit: {}", text_of(&result)), hint));
     }
     if result.is_error {
-        return Err(UnusableSample::refused(number, &result));
+        return Err(refused(number, &result));
     }
     Ok(PeakUsage {
         fuel: usage.fuel,
@@ -126,16 +110,9 @@ fn used(tool: &McpTool, arguments: &RawValue, number: usize, measured: Measured)
     })
 }
 
-impl UnusableSample {
-    fn limited(number: usize, result: &CallResult) -> Self {
-        let hint = "raise that limit in the manifest while you calibrate, or give a smaller sample";
-        Self { message: format!("sample {number} meets a limit: {}", text_of(result)), hint: Some(hint.to_owned()) }
-    }
-
-    fn refused(number: usize, result: &CallResult) -> Self {
-        let hint = "samples must be calls that the tool answers; `toolcell call` shows what it says";
-        Self { message: format!("sample {number} is an error: {}", text_of(result)), hint: Some(hint.to_owned()) }
-    }
+fn refused(number: usize, result: &CallResult) -> Failure {
+    let hint = "samples must be calls that the tool answers; `toolcell call` shows what it says";
+    Failure::at_fault(format!("sample {number} is an error: {}", text_of(result)), hint)
 }
 
 /// Texts of a result, safe for a terminal.
@@ -157,11 +134,6 @@ impl LimitsTable {
         let taken = policy.is_some_and(|policy| policy.tool(own).is_some());
         Self { component: component.to_owned(), tool: own.to_owned(), taken }
     }
-}
-
-fn counted(samples: usize, runs: u32) -> String {
-    let many = |count: u64, word: &str| if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") };
-    format!("{}, {} of each", many(samples as u64, "sample call"), many(u64::from(runs), "run"))
 }
 
 fn report(args: &CalibrateArgs, place: &LimitsTable, used: &PeakUsage, proposal: &Proposal, snippet: &str) -> Value {

@@ -10,7 +10,7 @@ use crate::terminal;
 
 /// Compiles and prints the result. Fails where nothing could be kept: a start would compile again.
 pub fn run(args: &CompileArgs) -> anyhow::Result<Exit> {
-    let Some((_, ready)) = open_or_report(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let (_, ready) = open_or_report(&args.manifest.manifest, &args.code)?;
     let mut text = String::new();
     for component in ready.catalog.components() {
         let done = match component.code_origin() {

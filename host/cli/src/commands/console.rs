@@ -4,29 +4,20 @@ use toolcell_mcp::sanitize;
 use toolcell_server::control::{Request, Unreachable, ask_all};
 
 use crate::args::AskArgs;
-use crate::exit::Exit;
+use crate::commands::reload;
+use crate::exit::{Exit, Failure};
 use crate::terminal;
 
 /// Asks for links and prints them.
 pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
-    let answers = match ask_all(&args.control, &args.manifest.manifest, &Request::Console) {
-        Ok(answers) => answers,
-        Err(error) => {
-            let hint = match &error {
-                Unreachable::Nobody(_) => {
-                    Some("start one with `toolcell serve --console`, or name its socket with --control")
-                }
-                other => other.hint(),
-            };
-            terminal::error(&error.to_string(), hint);
-            return Ok(Exit::AtFault);
+    let answers = ask_all(&args.control, &args.manifest.manifest, &Request::Console).map_err(|error| match error {
+        Unreachable::Nobody(_) => {
+            let hint = "start one with `toolcell serve --console`, or name its socket with --control";
+            Failure::at_fault(error.to_string(), hint)
         }
-    };
-    if args.json {
-        terminal::print(&format!("{:#}\n", Value::from(answers.clone())))?;
-    } else {
-        answers.iter().try_for_each(print)?;
-    }
+        other => other.into(),
+    })?;
+    reload::print_all(&answers, args.json, print)?;
     Ok(if answers.iter().any(|answer| answer["link"].is_string()) { Exit::Done } else { Exit::AtFault })
 }
 

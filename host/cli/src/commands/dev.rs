@@ -10,16 +10,16 @@ use toolcell_server::{ManifestFile, OpenOptions};
 
 use crate::args::{DevArgs, ServeArgs};
 use crate::commands::serve;
-use crate::exit::Exit;
-use crate::{logging, terminal};
+use crate::exit::{Exit, Failure};
+use crate::logging;
 
 /// Builds if a component is missing, then serves.
 pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     let DevArgs { serve: args, project, command } = args;
     let log = logging::start(&args.log);
     if !project.is_dir() {
-        terminal::error(&format!("{} is not a folder", project.display()), Some("name the project with --project"));
-        return Ok(Exit::Usage);
+        let problem = format!("{} is not a folder", project.display());
+        return Err(Failure::usage(problem, "name the project with --project").into());
     }
     // Problems of the manifest are reported when it is opened.
     let file = ManifestFile::read(&args.manifest.manifest).ok();

@@ -4,18 +4,15 @@ use toolcell_server::lock::{self, Drift, Lock, drift};
 
 use crate::args::DiffArgs;
 use crate::exit::Exit;
-use crate::lock_text::{differences, read_or_report};
+use crate::lock_text::{self, differences};
 use crate::manifest::open_or_report;
 use crate::terminal;
 
 /// Compares and prints. Ends with 1 if anything differs.
 pub fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     let path = lock::path_beside(&args.manifest.manifest);
-    let locked = match read_or_report(&path, &args.manifest.manifest) {
-        Ok(locked) => locked,
-        Err(exit) => return Ok(exit),
-    };
-    let Some((_, ready)) = open_or_report(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let locked = lock_text::read(&path, &args.manifest.manifest)?;
+    let (_, ready) = open_or_report(&args.manifest.manifest, &args.code)?;
     let drifts = drift(&locked, &Lock::of(&ready.catalog));
     if args.json {
         terminal::print(&format!("{:#}\n", json!({"differs": !drifts.is_empty(), "components": list(&drifts)})))?;

@@ -11,7 +11,7 @@ use toolcell_server::lost_signers;
 use crate::args::{ListArgs, SketchRights};
 use crate::exit::Exit;
 use crate::manifest::open_again_or_report;
-use crate::terminal;
+use crate::terminal::{self, counted};
 
 /// Columns of a description shown; its first sentence usually fits.
 const DESCRIPTION_COLUMNS: usize = 88;
@@ -24,9 +24,7 @@ const NOT_AS_PINNED: &str = "; not as the lock pins it, and not served";
 
 /// Prints the list.
 pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
-    let Some((_, ready)) = open_again_or_report(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
-        return Ok(Exit::AtFault);
-    };
+    let (_, ready) = open_again_or_report(&args.manifest.manifest, &SketchRights::default(), &args.code)?;
     let catalog = ready.catalog;
     let caller = args.caller.as_ref().map(|name| Caller::new(name, args.scopes.iter().map(String::as_str)));
     let view = caller.and_then(|caller| catalog.view(&caller));
@@ -49,13 +47,16 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
         // Files of skills and views are shown with these.
         let is_held = |declared: &DeclaredResource| matches!(declared.reader, ResourceReader::Held { .. });
         let others: Vec<&DeclaredResource> = resources.iter().copied().filter(|declared| !is_held(declared)).collect();
-        table(&catalog, &tools)
-            + &listed_prompts(&catalog, &prompts)
-            + &listed_skills(&skills)
-            + &listed_views(&views)
-            + &read_by_tools(&others)
-            + &pulled(&catalog, &lost)
-            + &left_out(&catalog)
+        let below = [
+            listed_prompts(&catalog, &prompts),
+            listed_skills(&skills),
+            listed_views(&views),
+            read_by_tools(&others),
+            pulled(&catalog, &lost),
+            left_out(&catalog),
+        ];
+        let below = below.into_iter().filter(|table| !table.is_empty());
+        below.fold(listed_tools(&catalog, &tools), |text, table| format!("{text}\n{table}"))
     };
     terminal::print(&text)?;
     Ok(if catalog.left_out().is_empty() { Exit::Done } else { Exit::AtFault })
@@ -64,8 +65,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
 /// Components that are not served, printed last.
 fn left_out(catalog: &Catalog) -> String {
     let line = |component: &LeftOutComponent| format!("left out: {}\n", sanitize::line(&component.problem));
-    let text: String = catalog.left_out().iter().map(line).collect();
-    if text.is_empty() { text } else { format!("\n{text}") }
+    catalog.left_out().iter().map(line).collect()
 }
 
 /// A tool with its index in the catalog.
@@ -94,54 +94,55 @@ struct BesideTools<'a, 'c> {
     views: &'a [ListedView<'c>],
 }
 
-fn table(catalog: &Catalog, tools: &[IndexedTool<'_>]) -> String {
+/// A line about one thing.
+struct Row<'a> {
+    name: &'a str,
+    text: String,
+    /// What it is, or where it is from.
+    origin: String,
+}
+
+fn table<'a>(rows: impl Iterator<Item = Row<'a>>) -> String {
     let style = terminal::stdout_style();
-    let width = tools.iter().map(|(_, tool)| tool.definition().name.len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for &(index, tool) in tools {
-        let definition = tool.definition();
+    let rows: Vec<Row<'a>> = rows.collect();
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
+    let line = |Row { name, text, origin }: &Row<'a>| {
+        let name = terminal::bold(&format!("{name:width$}"), style);
+        format!("{name}  {text} {}\n", terminal::faint(&format!("[{origin}]"), style))
+    };
+    rows.iter().map(line).collect()
+}
+
+fn listed_tools(catalog: &Catalog, tools: &[IndexedTool<'_>]) -> String {
+    table(tools.iter().map(|&(index, tool)| {
         let component = catalog.tool_source(index).map_or("", |(component, _)| component.name());
-        let name = terminal::bold(&format!("{:width$}", definition.name), style);
-        let origin = terminal::faint(&format!("[{component}]"), style);
-        let description = first_line(&definition.description);
-        text.push_str(&format!("{name}  {description} {origin}\n"));
-    }
-    text
+        let definition = tool.definition();
+        Row { name: &definition.name, text: first_line(&definition.description), origin: component.to_owned() }
+    }))
 }
 
 /// Prompts, printed below the tools.
 fn listed_prompts(catalog: &Catalog, prompts: &[IndexedTool<'_>]) -> String {
-    let style = terminal::stdout_style();
-    let named: Vec<_> =
-        prompts.iter().filter_map(|(index, entry)| Some((*index, entry.prompt()?, entry.definition()))).collect();
-    let width = named.iter().map(|(_, prompt, _)| prompt.name().len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for (index, prompt, definition) in named {
-        let before = if text.is_empty() { "\n" } else { "" };
+    table(prompts.iter().filter_map(|&(index, entry)| {
         let component = catalog.tool_source(index).map_or("manifest", |(component, _)| component.name());
-        let name = terminal::bold(&format!("{:width$}", prompt.name()), style);
+        let definition = entry.definition();
         let said = definition.title.as_deref().unwrap_or(&definition.description);
-        let origin = terminal::faint(&format!("[prompt of {component}]"), style);
-        text.push_str(&format!("{before}{name}  {} {origin}\n", first_line(said)));
-    }
-    text
+        Some(Row { name: entry.prompt()?.name(), text: first_line(said), origin: format!("prompt of {component}") })
+    }))
 }
 
 /// Skills, printed below the prompts.
 fn listed_skills(skills: &[&Skill]) -> String {
-    let style = terminal::stdout_style();
-    let width = skills.iter().map(|skill| path_of(skill).len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for skill in skills {
-        let before = if text.is_empty() { "\n" } else { "" };
+    table(skills.iter().map(|skill| {
         let entry = entry_of(skill);
-        let name = terminal::bold(&format!("{:width$}", path_of(skill)), style);
-        let said = first_line(entry.pointer("/frontmatter/description").and_then(Value::as_str).unwrap_or_default());
+        let said = entry.pointer("/frontmatter/description").and_then(Value::as_str).unwrap_or_default();
         let files = entry.get("resources").and_then(Value::as_array).map_or(0, Vec::len);
-        let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
-        text.push_str(&format!("{before}{name}  {said} {}\n", terminal::faint(&format!("[skill, {files}]"), style)));
-    }
-    text
+        Row {
+            name: path_of(skill),
+            text: first_line(said),
+            origin: format!("skill, {}", counted(files as u64, "file")),
+        }
+    }))
 }
 
 /// The path of a skill, relative to the folder of skills.
@@ -155,62 +156,41 @@ fn entry_of(skill: &Skill) -> Value {
 
 /// Views of tools' results, printed below the skills.
 fn listed_views(views: &[ListedView<'_>]) -> String {
-    let style = terminal::stdout_style();
-    let width = views.iter().map(|view| view.app.uri().len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for ListedView { app, tools } in views {
-        let before = if text.is_empty() { "\n" } else { "" };
-        let uri = terminal::bold(&format!("{:width$}", app.uri()), style);
+    table(views.iter().map(|ListedView { app, tools }| {
         let said = app.title().or(app.description()).unwrap_or_default();
-        let origin = terminal::faint(&format!("[view of {}]", tools.join(", ")), style);
-        text.push_str(&format!("{before}{uri}  {} {origin}\n", first_line(said)));
-    }
-    text
+        Row { name: app.uri(), text: first_line(said), origin: format!("view of {}", tools.join(", ")) }
+    }))
 }
 
 /// Declared resources, printed below all others.
 fn read_by_tools(resources: &[&DeclaredResource]) -> String {
-    let style = terminal::stdout_style();
-    let width = resources.iter().map(|declared| declared.uri.len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for declared in resources {
-        let before = if text.is_empty() { "\n" } else { "" };
-        let uri = terminal::bold(&format!("{:width$}", declared.uri), style);
+    table(resources.iter().map(|declared| {
         let said = declared.title.as_deref().or(declared.description.as_deref()).unwrap_or(&declared.name);
-        let reader = match &declared.reader {
+        let origin = match &declared.reader {
             ResourceReader::Tool { tool, .. } => match tool.strip_prefix(OWN_RESOURCES) {
                 Some(component) => format!("resource of {component}"),
                 None => tool.clone(),
             },
             ResourceReader::Host { .. } | ResourceReader::Held { .. } => "the host".to_owned(),
         };
-        let origin = terminal::faint(&format!("[{reader}]"), style);
-        text.push_str(&format!("{before}{uri}  {} {origin}\n", first_line(said)));
-    }
-    text
+        Row { name: &declared.uri, text: first_line(said), origin }
+    }))
 }
 
 /// Components of registries, printed last: their sources and signers. The signers of those in
 /// `lost` differ from the lock.
 fn pulled(catalog: &Catalog, lost: &[String]) -> String {
-    let style = terminal::stdout_style();
     let of_registry = |component: &&Arc<LoadedComponent>| matches!(component.policy().source(), SourceRef::Registry(_));
-    let pulled: Vec<_> = catalog.components().iter().filter(of_registry).collect();
-    let width = pulled.iter().map(|component| component.name().len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for component in pulled {
-        let before = if text.is_empty() { "\n" } else { "" };
-        let name = terminal::bold(&format!("{:width$}", component.name()), style);
+    table(catalog.components().iter().filter(of_registry).map(|component| {
         let source = component.policy().source().to_string();
         let signed = match component.signed().by.as_slice() {
             [] => "nobody vouches for it".to_owned(),
             by => sanitize::line(&by.join("; ")).into_owned(),
         };
         let held = if lost.iter().any(|name| name == component.name()) { NOT_AS_PINNED } else { "" };
-        let origin = terminal::faint(&format!("[component, {signed}{held}]"), style);
-        text.push_str(&format!("{before}{name}  {} {origin}\n", sanitize::line(&source)));
-    }
-    text
+        let text = sanitize::line(&source).into_owned();
+        Row { name: component.name(), text, origin: format!("component, {signed}{held}") }
+    }))
 }
 
 fn first_line(description: &str) -> String {

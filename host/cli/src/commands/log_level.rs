@@ -4,24 +4,15 @@ use toolcell_mcp::sanitize;
 use toolcell_server::control::{Request, ask_all};
 
 use crate::args::LogLevelArgs;
-use crate::exit::Exit;
+use crate::commands::reload;
+use crate::exit::{Exit, Failure};
 use crate::terminal;
 
 /// Sends the request and prints the level.
 pub fn run(args: &LogLevelArgs) -> anyhow::Result<Exit> {
-    let answers =
-        match ask_all(&args.ask.control, &args.ask.manifest.manifest, &Request::LogLevel(args.level.map(Into::into))) {
-            Ok(answers) => answers,
-            Err(error) => {
-                terminal::error(&error.to_string(), error.hint());
-                return Ok(Exit::AtFault);
-            }
-        };
-    if args.ask.json {
-        terminal::print(&format!("{:#}\n", Value::from(answers.clone())))?;
-    } else {
-        answers.iter().try_for_each(print)?;
-    }
+    let request = Request::LogLevel(args.level.map(Into::into));
+    let answers = ask_all(&args.ask.control, &args.ask.manifest.manifest, &request).map_err(Failure::from)?;
+    reload::print_all(&answers, args.ask.json, print)?;
     Ok(if answers.iter().all(|answer| answer["level"].is_string()) { Exit::Done } else { Exit::AtFault })
 }
 

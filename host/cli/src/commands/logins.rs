@@ -10,13 +10,13 @@ use toolcell_policy::{LoginPolicy, Manifest};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::login::{CallerLogins, ListedLogin, LoginError};
 use toolcell_server::secret_store::GivenSecret;
-use toolcell_server::{ManifestFile, caller_logins, open_audit};
+use toolcell_server::{caller_logins, open_audit};
 
 use crate::args::{
     LoginsArgs, LoginsCommand, LoginsListArgs, LoginsRevokeArgs, LoginsSetArgs, ManifestArg, manifest_words,
 };
 use crate::exit::{Exit, Failure};
-use crate::terminal;
+use crate::{manifest, terminal};
 
 /// Runs one of its commands.
 pub fn run(args: &LoginsArgs) -> anyhow::Result<Exit> {
@@ -40,8 +40,7 @@ impl OpenedLogins {
     /// Those of this manifest. Fails with a message for the person.
     pub fn open(manifest: &ManifestArg) -> anyhow::Result<Self> {
         let path = &manifest.manifest;
-        let hint = "name the manifest with --manifest, or run this in its folder";
-        let file = ManifestFile::read(path).map_err(|problem| Failure::at_fault(problem, hint))?;
+        let file = manifest::read(path)?;
         let words = manifest_words(path);
         let shows = format!("`toolcell check{words}` shows them");
         let wrong = |_| Failure::at_fault(format!("{} has problems", path.display()), shows);
@@ -112,13 +111,7 @@ impl OpenedLogins {
 fn list(args: &LoginsListArgs) -> anyhow::Result<Exit> {
     let opened = OpenedLogins::open(&args.manifest)?;
     let policies = opened.of_callers();
-    let found = match opened.run(opened.logins.list(&policies)) {
-        Ok(found) => found,
-        Err(error) => {
-            terminal::error(&error.to_string(), error.hint().as_deref());
-            return Ok(Exit::AtFault);
-        }
-    };
+    let found = opened.run(opened.logins.list(&policies)).map_err(Failure::from)?;
     let policy = |login: &ListedLogin| policies.iter().find(|policy| policy.name() == login.login).map(|it| &**it);
     let text = if args.json {
         let rows: Vec<Value> = found.iter().map(|login| login.to_json(policy(login))).collect();
@@ -156,20 +149,11 @@ fn set(args: &LoginsSetArgs) -> anyhow::Result<Exit> {
     let policies = opened.of_callers();
     let Some(policy) = policies.iter().find(|policy| policy.name() == args.name && policy.pasted()) else {
         let hint = format!("a secret with from = \"caller:{}\" is one", args.name);
-        terminal::error(&format!("no component has a key {:?} of each caller", args.name), Some(&hint));
-        return Ok(Exit::AtFault);
+        return Err(Failure::at_fault(format!("no component has a key {:?} of each caller", args.name), hint).into());
     };
-    let given = match GivenSecret::read(std::io::stdin().lock()) {
-        Ok(given) => given.into_text(),
-        Err(problem) => {
-            terminal::error(&problem, Some("give it on stdin: toolcell logins set NAME --caller CALLER < key.txt"));
-            return Ok(Exit::AtFault);
-        }
-    };
-    if let Err(error) = opened.run(opened.logins.paste(policy, &args.caller, given, None)) {
-        terminal::error(&error.to_string(), error.hint().as_deref());
-        return Ok(Exit::AtFault);
-    }
+    let hint = "give it on stdin: toolcell logins set NAME --caller CALLER < key.txt";
+    let given = GivenSecret::read(std::io::stdin().lock()).map_err(|problem| Failure::at_fault(problem, hint))?;
+    opened.run(opened.logins.paste(policy, &args.caller, given.into_text(), None)).map_err(Failure::from)?;
     opened.record(policy.name(), &args.caller, "made", None);
     terminal::print(&format!("the key {} of {} is kept\n", args.name, sanitize::line(&args.caller)))?;
     Ok(Exit::Done)
@@ -193,28 +177,19 @@ fn revoke(args: &LoginsRevokeArgs) -> anyhow::Result<Exit> {
             Some(name) => format!("the manifest has no login or key {name:?} of each caller"),
             None => "the manifest has no login or key of each caller".to_owned(),
         };
-        terminal::error(&message, Some(&format!("write of = \"caller\" into [oauth.{name}]")));
-        return Ok(Exit::AtFault);
+        return Err(Failure::at_fault(message, format!("write of = \"caller\" into [oauth.{name}]")).into());
     }
     let mut text = String::new();
     for policy in wanted {
-        match opened.revoke(policy, &args.caller) {
-            Ok((true, failed)) => {
-                if let Some(error) = failed {
-                    terminal::warning(&format!("the server did not take the tokens back: {error}"));
-                }
-                text.push_str(&format!("the login {} of {} is revoked\n", policy.name(), sanitize::line(&args.caller)));
+        if let (true, failed) = opened.revoke(policy, &args.caller).map_err(Failure::from)? {
+            if let Some(error) = failed {
+                terminal::warning(&format!("the server did not take the tokens back: {error}"));
             }
-            Ok((false, _)) => {}
-            Err(error) => {
-                terminal::error(&error.to_string(), error.hint().as_deref());
-                return Ok(Exit::AtFault);
-            }
+            text.push_str(&format!("the login {} of {} is revoked\n", policy.name(), sanitize::line(&args.caller)));
         }
     }
     if text.is_empty() {
-        terminal::error(&format!("{} is not logged in", sanitize::line(&args.caller)), None);
-        return Ok(Exit::AtFault);
+        return Err(Failure::at_fault(format!("{} is not logged in", sanitize::line(&args.caller)), "").into());
     }
     terminal::print(&text)?;
     Ok(Exit::Done)

@@ -11,10 +11,12 @@ use toolcell_server::trust::Signed;
 
 use crate::args::MANIFEST;
 use crate::exit::Failure;
+use crate::manifest;
 use crate::terminal::{self, Progress};
 
-/// Without a manifest, registries are reached with the defaults.
-const EMPTY: &str = "version = 1\n";
+/// The text of a manifest without anything. Without a manifest, registries are reached with the
+/// defaults.
+pub const EMPTY: &str = "version = 1\n";
 
 /// Bytes of one step of the progress.
 const STEP_BYTES: u64 = 1024;
@@ -27,8 +29,7 @@ const REASON_CHARS_SHOWN: usize = 200;
 
 /// Reads and checks a manifest, without loading components.
 pub fn read_manifest(path: &Path) -> Result<(ManifestFile, Manifest), Failure> {
-    let hint = "name the manifest with --manifest, or run this in its folder";
-    let file = ManifestFile::read(path).map_err(|problem| Failure::at_fault(problem, hint))?;
+    let file = manifest::read(path)?;
     let manifest = manifest_of(&file)?;
     Ok((file, manifest))
 }
@@ -50,6 +51,15 @@ pub fn manifest_if_any(path: &Path) -> Result<(ManifestFile, Manifest), Failure>
     let file = ManifestFile::unwritten(path, EMPTY.to_owned());
     let manifest = manifest_of(&file)?;
     Ok((file, manifest))
+}
+
+/// A reference with its digest, which a registry is asked for if it has none.
+pub fn pinned(registries: &Registries<'_>, reference: Reference) -> Result<Reference, AdvisedFault> {
+    if reference.digest().is_some() {
+        return Ok(reference);
+    }
+    let digest = registries.resolve(&reference)?;
+    Ok(reference.with_digest(digest))
 }
 
 /// Pulls a component, with progress if it takes long. If its signatures are not accepted, its bytes

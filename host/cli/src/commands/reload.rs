@@ -7,38 +7,34 @@ use toolcell_mcp::sanitize;
 use toolcell_server::control::{Request, ask_all};
 
 use crate::args::AskArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::terminal;
 
 /// Sends the request, waits, and prints the outcome.
 pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
-    match ask_all(&args.control, &args.manifest.manifest, &Request::Reload) {
-        Ok(answers) => {
-            let shown = show(&answers, args.json)?;
-            let held: BTreeSet<&str> = answers.iter().flat_map(held_back).collect();
-            if held.is_empty() {
-                return Ok(shown);
-            }
-            let names: Vec<&str> = held.into_iter().collect();
-            let problem = format!("quarantined, as the lock has them otherwise: {}", names.join(", "));
-            let hint = "`toolcell diff` shows how they differ, `toolcell approve NAME` takes one of them";
-            terminal::error(&sanitize::text(&problem), Some(hint));
-            Ok(Exit::AtFault)
-        }
-        Err(error) => {
-            terminal::error(&error.to_string(), error.hint());
-            Ok(Exit::AtFault)
-        }
+    let answers = ask_all(&args.control, &args.manifest.manifest, &Request::Reload).map_err(Failure::from)?;
+    let shown = show(&answers, args.json)?;
+    let held: BTreeSet<&str> = answers.iter().flat_map(held_back).collect();
+    if held.is_empty() {
+        return Ok(shown);
     }
+    let names: Vec<&str> = held.into_iter().collect();
+    let problem = format!("quarantined, as the lock has them otherwise: {}", names.join(", "));
+    let hint = "`toolcell diff` shows how they differ, `toolcell approve NAME` takes one of them";
+    Err(Failure::at_fault(sanitize::text(&problem), hint).into())
+}
+
+/// Prints answers of processes: as JSON, or each in its form for people.
+pub fn print_all(answers: &[Value], json: bool, print: fn(&Value) -> std::io::Result<()>) -> std::io::Result<()> {
+    if json {
+        return terminal::print(&format!("{:#}\n", Value::from(answers)));
+    }
+    answers.iter().try_for_each(print)
 }
 
 /// Prints outcomes of attempts.
 pub fn show(answers: &[Value], json: bool) -> anyhow::Result<Exit> {
-    if json {
-        terminal::print(&format!("{:#}\n", Value::from(answers.to_vec())))?;
-    } else {
-        answers.iter().try_for_each(print)?;
-    }
+    print_all(answers, json, print)?;
     let is_well = answers.iter().all(|answer| matches!(answer["outcome"].as_str(), Some("unchanged" | "replaced")));
     Ok(if is_well { Exit::Done } else { Exit::AtFault })
 }

@@ -67,10 +67,9 @@ fn deletable(name: &str, edit: &ManifestEdit) -> Result<String, Failure> {
 }
 
 pub(super) fn edited_lock(manifest: &Path) -> Result<Option<Lock>, Failure> {
-    lock::read(&lock::path_beside(manifest)).map_err(|error| Failure::at_fault(error.to_string(), error.hint()))
+    Ok(lock::read(&lock::path_beside(manifest))?)
 }
 
 pub(super) fn write_lock(manifest: &Path, locked: &Lock) -> Result<(), Failure> {
-    let written = lock::write(&lock::path_beside(manifest), locked);
-    written.map_err(|error| Failure::at_fault(error.to_string(), error.hint()))
+    Ok(lock::write(&lock::path_beside(manifest), locked)?)
 }

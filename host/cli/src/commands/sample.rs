@@ -7,30 +7,26 @@ use toolcell_mcp::{Call, CallContext, Caller, Cancellation, McpTool, ServedCatal
 use toolcell_policy::names;
 use toolcell_server::{catalog::Catalog, file::read_bounded};
 
-use crate::terminal;
+use crate::exit::Failure;
 
 /// Most bytes of arguments from a file or stdin, as for one line of the stdio transport.
 const ARGUMENTS_BYTES_MAX: u64 = 16 << 20;
 
-/// Reads arguments: JSON, `@FILE` for a file, `-` for stdin. Prints an error otherwise.
-pub fn arguments_or_report(given: &str) -> Option<Box<RawValue>> {
-    arguments(given)
-        .inspect_err(|problem| {
-            terminal::error(problem, Some("give a JSON object, @FILE to read one, or - for stdin"));
-        })
-        .ok()
+/// Reads arguments: JSON, `@FILE` for a file, `-` for stdin.
+pub fn arguments(given: &str) -> Result<Box<RawValue>, Failure> {
+    let hint = "give a JSON object, @FILE to read one, or - for stdin";
+    read(given).map_err(|problem| Failure::usage(problem, hint))
 }
 
-/// The tool of this name and its index. Prints an error if there is none.
-pub fn tool_or_report<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c McpTool)> {
-    let found = catalog.tools().find(name);
-    if found.is_none() {
+/// The tool of this name and its index.
+pub fn tool<'c>(catalog: &'c Catalog, name: &str) -> Result<(usize, &'c McpTool), Failure> {
+    let Some((index, tool)) = catalog.tools().find(name) else {
         let known = catalog.tools().tools().iter().map(|tool| tool.definition().name.as_str());
         let near = names::did_you_mean(name, known).map(|name| format!("did you mean \"{name}\"?"));
-        let hint = near.as_deref().unwrap_or("`toolcell list` shows the tools");
-        terminal::error(&format!("no tool is called {name:?}"), Some(hint));
-    }
-    found.map(|(index, tool)| (index, tool.as_ref()))
+        let hint = near.unwrap_or_else(|| "`toolcell list` shows the tools".to_owned());
+        return Err(Failure::usage(format!("no tool is called {name:?}"), hint));
+    };
+    Ok((index, tool.as_ref()))
 }
 
 /// A call with these arguments, without a connection.
@@ -39,7 +35,7 @@ pub fn call(tool: usize, arguments: Box<RawValue>, cancellation: Cancellation) -
     Call { tool, arguments, context }
 }
 
-fn arguments(given: &str) -> Result<Box<RawValue>, String> {
+fn read(given: &str) -> Result<Box<RawValue>, String> {
     let text = match given.strip_prefix('@') {
         Some(path) => {
             let bytes =

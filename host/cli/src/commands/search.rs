@@ -8,13 +8,10 @@ use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::registries::{self, SearchFault};
 
-use super::registries::manifest_of;
+use super::registries::{EMPTY, manifest_of};
 use crate::args::{MANIFEST, SearchArgs};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-
-/// Without a manifest, registries are reached with the defaults.
-const EMPTY: &str = "version = 1\n";
 
 /// Searches and prints what was found.
 pub fn run(args: &SearchArgs) -> anyhow::Result<Exit> {

@@ -55,9 +55,7 @@ fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Loaded> {
     }
     let folder = saved.map_or_else(|| PathBuf::from("."), folder_of);
     let sketch = Sketch::of(&args.files, &args.rights, &folder, &args.serve.code)?;
-    let Some((file, ready)) = open_sketch_or_report(&sketch, saved, opening(&args.serve))? else {
-        return Err(Failure::said(Exit::AtFault).into());
-    };
+    let (file, ready) = open_sketch_or_report(&sketch, saved, opening(&args.serve))?;
     if let Some(path) = saved {
         edit::write(&ManifestFile::unwritten(path, String::new()), file.text())?;
         terminal::note(&format!("{}: written, and served from now on\n", file.name()));
@@ -73,9 +71,7 @@ pub fn serve(
     build: Option<ProjectBuild>,
 ) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
-    let Some((_, ready)) = open_to_serve_or_report(&args.manifest.manifest, options, &log.control())? else {
-        return Ok(Exit::AtFault);
-    };
+    let (_, ready) = open_to_serve_or_report(&args.manifest.manifest, options, &log.control())?;
     serve_loaded(args, Loaded { ready, began }, log, build)
 }
 
@@ -114,13 +110,9 @@ fn serve_loaded(args: &ServeArgs, loaded: Loaded, log: &Log, build: Option<Proje
         signals: true,
         began: Some(began),
     };
-    let ended = Server::start(ready, options).and_then(Running::serve);
-    match ended {
+    match Server::start(ready, options).and_then(Running::serve) {
         Ok(_) => Ok(Exit::Done),
-        Err(StartError::Refused { message, hint }) => {
-            terminal::error(&message, hint.as_deref());
-            Ok(Exit::AtFault)
-        }
+        Err(StartError::Refused { message, hint }) => Err(Failure::at_fault(message, hint.unwrap_or_default()).into()),
         Err(error) => Err(error.into()),
     }
 }

@@ -6,18 +6,12 @@ use toolcell_server::lock;
 
 use super::inspect::REGISTRY;
 use crate::args::AskArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::terminal;
 
 /// Sends the request and prints the answers.
 pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
-    let answers = match ask_all(&args.control, &args.manifest.manifest, &Request::Status) {
-        Ok(answers) => answers,
-        Err(error) => {
-            terminal::error(&error.to_string(), error.hint());
-            return Ok(Exit::AtFault);
-        }
-    };
+    let answers = ask_all(&args.control, &args.manifest.manifest, &Request::Status).map_err(Failure::from)?;
     let text = if args.json {
         format!("{:#}\n", Value::from(answers.clone()))
     } else {

@@ -2,14 +2,13 @@
 use std::time::SystemTime;
 
 use toolcell_audit::timestamp;
-use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::identity::{NewToken, TokenEntry, TokenFile};
 
-use crate::args::{TokenArgs, TokenCommand, TokenFileArg, manifest_words};
+use crate::args::{TokenArgs, TokenCommand, TokenFileArg};
 use crate::commands::logins::OpenedLogins;
-use crate::exit::Exit;
-use crate::terminal;
+use crate::exit::{Exit, Failure};
+use crate::{manifest, terminal};
 
 /// Runs one of its commands.
 pub fn run(args: &TokenArgs) -> anyhow::Result<Exit> {
@@ -18,16 +17,8 @@ pub fn run(args: &TokenArgs) -> anyhow::Result<Exit> {
         TokenCommand::List { file } => list(file),
         TokenCommand::Revoke { name, older, file } => revoke(name, *older, file),
     };
-    match done {
-        Ok(said) => {
-            terminal::print(&said)?;
-            Ok(Exit::Done)
-        }
-        Err(problem) => {
-            terminal::error(&problem, None);
-            Ok(Exit::AtFault)
-        }
-    }
+    terminal::print(&done.map_err(|problem| Failure::at_fault(problem, ""))?)?;
+    Ok(Exit::Done)
 }
 
 fn new(new: &NewToken<'_>, file: &TokenFileArg) -> Result<String, String> {
@@ -102,12 +93,8 @@ fn opened(arg: &TokenFileArg) -> Result<TokenFile, String> {
     if let Some(path) = &arg.file {
         return Ok(TokenFile::at(path.clone()));
     }
-    let path = &arg.manifest.manifest;
-    let manifest = ManifestFile::read(path)?;
-    let words = manifest_words(path);
-    let parsed = toolcell_policy::parse(&manifest.source())
-        .map_err(|_| format!("{} has problems; `toolcell check{words}` shows them", path.display()))?;
-    let named = parsed.manifest.http().and_then(|http| http.tokens().map(str::to_owned));
+    let manifest = manifest::checked(&arg.manifest.manifest)?;
+    let named = manifest.http().and_then(|http| http.tokens().map(str::to_owned));
     let named =
         named.ok_or("the manifest names no file of tokens; write [http] tokens = \"tokens.jsonl\", or --file")?;
     Ok(TokenFile::at(folder_of(&arg.manifest.manifest).join(named)))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolcell_policy::Style;
 
 use crate::args::TopArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::logging::escaped;
 use crate::terminal;
 use crate::top::{self, Processes, Seen};
@@ -13,13 +13,7 @@ use crate::top::{self, Processes, Seen};
 /// Asks once and prints the answers, or runs until the person quits.
 pub fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     let processes = Processes { control: args.ask.control.clone(), manifest: args.ask.manifest.manifest.clone() };
-    let answers = match processes.answers() {
-        Ok(answers) => answers,
-        Err(nobody) => {
-            terminal::error(&nobody.to_string(), nobody.hint());
-            return Ok(Exit::AtFault);
-        }
-    };
+    let answers = processes.answers().map_err(Failure::from)?;
     if args.ask.json {
         let answers =
             answers.into_iter().map(|(_, answer)| answer.unwrap_or_else(|error| json!({"error": error.to_string()})));

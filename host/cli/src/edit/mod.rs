@@ -28,8 +28,7 @@ pub enum Screen {
 
 /// Reads a manifest to edit it.
 pub fn read(path: &Path) -> Result<(ManifestFile, ManifestEdit), Failure> {
-    let hint = "name the manifest with --manifest, or run this in its folder";
-    let file = ManifestFile::read(path).map_err(|problem| Failure::at_fault(problem, hint))?;
+    let file = manifest::read(path)?;
     let edit = ManifestEdit::of(file.text()).map_err(|problem| {
         Failure::at_fault(format!("{} is not TOML: {problem}", file.name()), "`toolcell check` shows where")
     })?;

@@ -13,8 +13,8 @@ use crate::table::{Row, column, table};
 use crate::text::{line, name};
 
 /// Ids of the parts that events replace.
-pub const WAITING: &str = "approvals-waiting";
-pub const DECIDED: &str = "approvals-decided";
+const WAITING: &str = "approvals-waiting";
+const DECIDED: &str = "approvals-decided";
 
 /// The one answer after which a call runs.
 const ACCEPTED: &str = "accepted";
@@ -63,10 +63,9 @@ fn fitting(frame: &Frame, waiting: &[WaitingApproval]) -> Vec<Markup> {
 
 pub fn decided(approvals: &Approvals) -> Markup {
     let columns = [column("Time (UTC)"), column("Tool"), column("Caller"), column("Answer"), column("By")];
-    let rows: Vec<Row> = approvals.decided.iter().map(decision).collect();
     html! {
         section #(DECIDED) aria-label="Decided" {
-            @if !rows.is_empty() { (table("Decided", &columns, &rows, "")) }
+            @if !approvals.decided.is_empty() { (table("Decided", &columns, approvals.decided.iter().map(decision), "")) }
         }
     }
 }

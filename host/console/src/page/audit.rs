@@ -107,8 +107,7 @@ fn records(rows: &[AuditRow]) -> Markup {
         figures("Took"),
         column("Details"),
     ];
-    let rows: Vec<Row> = rows.iter().map(record).collect();
-    table("Calls that run, then records, newest first", &columns, &rows, "No record matches.")
+    table("Calls that run, then records, newest first", &columns, rows.iter().map(record), "No record matches.")
 }
 
 fn record(row: &AuditRow) -> Row {

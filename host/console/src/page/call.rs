@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::audit::{chain, outcome};
 use super::denials;
 use crate::bounds::ROWS;
-use crate::chart::bar_of;
+use crate::chart::gauge;
 use crate::figure::{amount, count, moment, or_none, time};
 use crate::json;
 use crate::model::{CallPage, CallSpan, CallUsage, ChainState};
@@ -92,47 +92,36 @@ fn checked(page: &CallPage) -> Markup {
 
 fn usage(usage: &[CallUsage]) -> Markup {
     let columns = [column("What"), figures("Used"), figures("Limit"), column("Of the limit")];
-    let rows: Vec<Row> = usage
-        .iter()
-        .map(|row| {
-            Row::of(vec![
-                html! { code { (line(&row.key)) } },
-                html! { (amount(row.used, row.unit)) },
-                or_none(row.limit.map(|limit| amount(limit, row.unit))),
-                html! {
-                    @match row.limit {
-                        Some(limit) => div.gauge { span { (crate::figure::permille(row.used, limit) / 10) " %" } (bar_of(row.used, limit)) },
-                        None => (or_none(None)),
-                    }
-                },
-            ])
-        })
-        .collect();
-    table("What the call used", &columns, &rows, "The call used nothing: it never ran.")
+    let rows = usage.iter().map(|row| {
+        Row::of(vec![
+            html! { code { (line(&row.key)) } },
+            html! { (amount(row.used, row.unit)) },
+            or_none(row.limit.map(|limit| amount(limit, row.unit))),
+            row.limit.map_or_else(|| or_none(None), |limit| gauge(row.used, limit)),
+        ])
+    });
+    table("What the call used", &columns, rows, "The call used nothing: it never ran.")
 }
 
 /// Parts of the call's time as bars beneath each other.
 fn spans(spans: &[CallSpan]) -> Markup {
     let end = spans.iter().map(|span| span.start.saturating_add(span.took)).max().unwrap_or(Duration::ZERO);
     let at = |time: Duration| share(time, end);
-    let rows: Vec<Row> = spans
-        .iter()
-        .map(|span| {
-            let class = if span.failed { "full" } else { "low" };
-            Row::of(vec![
-                html! { span class={ "depth d" (span.depth.min(4)) } { (line(&span.name)) } @if span.failed { " " span.chip.bad { "failed" } } },
-                html! { (time(span.start)) },
-                html! { (time(span.took)) },
-                html! {
-                    svg.bar.span viewBox={ "0 0 " (WIDTH) " 10" } preserveAspectRatio="none" aria-hidden="true" {
-                        rect.rest x="0" y="0" width=(WIDTH) height="10" {}
-                        rect class=(class) x=(at(span.start).min(WIDTH - 4)) y="0" width=(at(span.took).max(4)) height="10" {}
-                    }
-                },
-            ])
-        })
-        .collect();
-    table("Parts of the call's time", &[column("Part"), figures("Begins"), figures("Took"), column("When")], &rows, "")
+    let rows = spans.iter().map(|span| {
+        let class = if span.failed { "full" } else { "low" };
+        Row::of(vec![
+            html! { span class={ "depth d" (span.depth.min(4)) } { (line(&span.name)) } @if span.failed { " " span.chip.bad { "failed" } } },
+            html! { (time(span.start)) },
+            html! { (time(span.took)) },
+            html! {
+                svg.bar.span viewBox={ "0 0 " (WIDTH) " 10" } preserveAspectRatio="none" aria-hidden="true" {
+                    rect.rest x="0" y="0" width=(WIDTH) height="10" {}
+                    rect class=(class) x=(at(span.start).min(WIDTH - 4)) y="0" width=(at(span.took).max(4)) height="10" {}
+                }
+            },
+        ])
+    });
+    table("Parts of the call's time", &[column("Part"), figures("Begins"), figures("Took"), column("When")], rows, "")
 }
 
 fn share(time: Duration, end: Duration) -> u64 {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::figure::{bytes, count, fuel, moment, or_none};
 use crate::frame::{copy, form, id, search};
-use crate::model::{CallerDay, CallerRule, Callers, Frame, FreshToken, LoginRow, RefusedCaller, TokenRow};
+use crate::model::{CallerDay, Callers, Frame, FreshToken, LoginRow, RefusedCaller, TokenRow};
 use crate::picture;
 use crate::routes;
 use crate::table::{Row, actions, column, figures, table};
@@ -59,33 +59,20 @@ fn rules(callers: &Callers) -> Markup {
         column("Bounds"),
         column("Stands in"),
     ];
-    let rows: Vec<Row> = callers
-        .rules
-        .iter()
-        .map(|rule| {
-            Row::of(vec![
-                html! { (name(&rule.name)) },
-                patterns(&rule.who),
-                patterns(&rule.tools),
-                html! { (count(rule.matching)) },
-                patterns(&rule.prompts),
-                patterns(&rule.skills),
-                html! { (name(&rule.bounds)) },
-                place(rule),
-            ])
-        })
-        .collect();
+    let rows = callers.rules.iter().map(|rule| {
+        Row::of(vec![
+            html! { (name(&rule.name)) },
+            patterns(&rule.who),
+            patterns(&rule.tools),
+            html! { (count(rule.matching)) },
+            patterns(&rule.prompts),
+            patterns(&rule.skills),
+            html! { (name(&rule.bounds)) },
+            picture::place(rule.place.as_ref(), "differs in the file now"),
+        ])
+    });
     let none = empty(callers, "The manifest has no rules: every caller may call every tool.");
-    table("Rules of the manifest", &columns, &rows, none)
-}
-
-fn place(rule: &CallerRule) -> Markup {
-    html! {
-        @match &rule.place {
-            Some(at) => (picture::place(Some(at))),
-            None => span.dim { "differs in the file now" },
-        }
-    }
+    table("Rules of the manifest", &columns, rows, none)
 }
 
 fn patterns(patterns: &[String]) -> Markup {
@@ -96,9 +83,8 @@ fn token_table(frame: &Frame, callers: &Callers, tokens: &[TokenRow]) -> Markup 
     let columns =
         [column("Caller"), column("Scopes"), column("Made"), column("Ends"), column("Last use"), actions("Revoke")];
     let columns = if frame.decide { &columns[..] } else { columns.get(..5).unwrap_or(&[]) };
-    let rows: Vec<Row> = tokens.iter().map(|token| token_row(frame, token)).collect();
     html! {
-        (table("Tokens (times in UTC)", columns, &rows, empty(callers, "There are no tokens.")))
+        (table("Tokens (times in UTC)", columns, tokens.iter().map(|token| token_row(frame, token)), empty(callers, "There are no tokens.")))
         @if !tokens.is_empty() { p.dim { "Last uses are those that this process saw since it started." } }
     }
 }
@@ -132,8 +118,12 @@ fn token_row(frame: &Frame, token: &TokenRow) -> Row {
 fn login_table(frame: &Frame, callers: &Callers, logins: &[LoginRow]) -> Markup {
     let columns = [column("Caller"), column("Login"), column("State"), actions("Revoke")];
     let columns = if frame.decide { &columns[..] } else { columns.get(..3).unwrap_or(&[]) };
-    let rows: Vec<Row> = logins.iter().map(|login| login_row(frame, login)).collect();
-    table("Logins that callers have of their own", columns, &rows, empty(callers, "No caller is logged in."))
+    table(
+        "Logins that callers have of their own",
+        columns,
+        logins.iter().map(|login| login_row(frame, login)),
+        empty(callers, "No caller is logged in."),
+    )
 }
 
 fn login_row(frame: &Frame, login: &LoginRow) -> Row {
@@ -156,10 +146,9 @@ fn login_row(frame: &Frame, login: &LoginRow) -> Row {
 fn usage(callers: &Callers) -> Markup {
     let columns =
         [column("Caller"), column("Day (UTC)"), figures("Calls"), figures("Failed"), figures("Fuel"), figures("Bytes")];
-    let rows: Vec<Row> = callers.days.iter().map(usage_row).collect();
     let none = empty(callers, "No call has ended in the last seven days.");
     html! {
-        (table("Calls by caller and day, of the last seven days", &columns, &rows, none))
+        (table("Calls by caller and day, of the last seven days", &columns, callers.days.iter().map(usage_row), none))
         p.dim { "These are calls that this process ended since it started. " code { "toolcell usage" } " reads the audit." }
     }
 }
@@ -202,10 +191,9 @@ fn new_token(frame: &Frame) -> Markup {
 
 fn refused(callers: &Callers) -> Markup {
     let columns = [column("Who"), column("Reason"), figures("Status"), figures("Times"), column("Last (UTC)")];
-    let rows: Vec<Row> = callers.refused.iter().map(refused_row).collect();
     let none = empty(callers, "Nobody was refused in the last hour.");
     html! {
-        (table("Refused in the last hour, grouped", &columns, &rows, none))
+        (table("Refused in the last hour, grouped", &columns, callers.refused.iter().map(refused_row), none))
         @if callers.refused_beyond > 0 { p.more { (count(callers.refused_beyond)) " further refusals are not in this table." } }
     }
 }

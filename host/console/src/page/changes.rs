@@ -14,8 +14,8 @@ use crate::table::{Row, beyond, column, figures, table};
 use crate::text::{block, line, name};
 
 /// Ids of the parts that events replace.
-pub const QUARANTINE: &str = "changes-quarantine";
-pub const GENERATIONS: &str = "changes-generations";
+const QUARANTINE: &str = "changes-quarantine";
+const GENERATIONS: &str = "changes-generations";
 
 pub fn view(frame: &Frame, changes: &Changes) -> Markup {
     html! {
@@ -61,10 +61,9 @@ pub fn quarantine(frame: &Frame, changes: &Changes) -> Markup {
 
 pub fn generations(changes: &Changes) -> Markup {
     let columns = [figures("Generation"), column("Time (UTC)"), column("Outcome"), column("Summary")];
-    let rows: Vec<Row> = changes.generations.iter().map(generation).collect();
     html! {
         section #(GENERATIONS) aria-label="Generations" {
-            (table("Generations", &columns, &rows, "None is known."))
+            (table("Generations", &columns, changes.generations.iter().map(generation), "None is known."))
         }
     }
 }
@@ -146,9 +145,8 @@ fn bytes(waiting: &Quarantined) -> Markup {
         Row::of(vec![html! { (what) }, html! { span.mono { (line(&state.digest)) } }, signed(&state.signed)])
     };
     let columns = [column("Version"), column("Digest"), column("Signed by")];
-    let rows: Vec<Row> = old.map(|old| row("serves", old)).into_iter().chain([row("waits", new)]).collect();
     html! {
-        (table("Bytes and signers", &columns, &rows, ""))
+        (table("Bytes and signers", &columns, old.map(|old| row("serves", old)).into_iter().chain([row("waits", new)]), ""))
         @if waiting.other_signers { p.warn { "It is not signed as the lock pins it." } }
         @if old.is_some_and(|old| old.digest == new.digest) { p.dim { "The bytes are the same." } }
     }

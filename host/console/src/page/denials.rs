@@ -13,7 +13,7 @@ use crate::table::beyond;
 use crate::text::{line, name};
 
 /// Id of the part that events replace.
-pub const LIST: &str = "denials-list";
+const LIST: &str = "denials-list";
 
 pub fn view(frame: &Frame, denials: &Denials, only: &str) -> Markup {
     html! {

@@ -2,14 +2,14 @@
 //! parts that events replace are those of [`update`](crate::update). Must not hold: how things
 //! look.
 
-mod approvals;
+pub(crate) mod approvals;
 mod audit;
 mod call;
 mod callers;
-mod changes;
-mod denials;
+pub(crate) mod changes;
+pub(crate) mod denials;
 mod entry;
-mod now;
+pub(crate) mod now;
 mod recording;
 mod result;
 mod tool;
@@ -17,8 +17,6 @@ mod tools;
 mod try_form;
 
 pub use entry::{error, going_on, sign_in};
-
-use maud::Markup;
 
 use crate::frame::{self, View};
 use crate::model::{Approvals, Audit, CallPage, Callers, Changes, Denials, Frame, Now, ToolPage, Tools};
@@ -78,30 +76,4 @@ pub fn call(frame: &Frame, view: &CallPage) -> String {
 #[must_use]
 pub fn callers(frame: &Frame, view: &Callers) -> String {
     frame::page(frame, View::Callers, None, &callers::view(frame, view))
-}
-
-/// The parts of views that events replace: ids of elements and their markup.
-pub(crate) mod parts {
-    use super::{Approvals, Changes, Denials, Frame, Markup, Now};
-
-    pub(crate) fn now(frame: &Frame, view: &Now) -> [(&'static str, Markup); 4] {
-        use super::now::{CHART, HISTORY, RUNNING, TOTALS, chart, history, running, totals};
-        let totals = (TOTALS, totals(view));
-        let running = (RUNNING, running(frame, view));
-        [totals, (CHART, chart(view)), (HISTORY, history(view)), running]
-    }
-
-    pub(crate) fn denials(frame: &Frame, view: &Denials, only: &str) -> [(&'static str, Markup); 1] {
-        [(super::denials::LIST, super::denials::list(frame, view, only))]
-    }
-
-    pub(crate) fn changes(frame: &Frame, view: &Changes) -> [(&'static str, Markup); 2] {
-        use super::changes::{GENERATIONS, QUARANTINE, generations, quarantine};
-        [(QUARANTINE, quarantine(frame, view)), (GENERATIONS, generations(view))]
-    }
-
-    pub(crate) fn approvals(frame: &Frame, view: &Approvals) -> [(&'static str, Markup); 2] {
-        use super::approvals::{DECIDED, WAITING, decided, waiting};
-        [(WAITING, waiting(frame, view)), (DECIDED, decided(view))]
-    }
 }

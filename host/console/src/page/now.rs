@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::chart;
-use crate::figure::{amount, bytes, count, fuel, moment, or_none, time};
+use crate::figure::{amount, count, moment, or_none, time};
 use crate::frame::form;
 use crate::model::{Frame, Gauge, Now, Phase, RunningCall, Totals, Unit};
 use crate::routes;
@@ -11,10 +11,10 @@ use crate::table::{Row, actions, column, figures, table};
 use crate::text::name;
 
 /// Ids of the parts that events replace.
-pub const TOTALS: &str = "now-totals";
-pub const CHART: &str = "now-chart";
-pub const HISTORY: &str = "now-history";
-pub const RUNNING: &str = "now-running";
+const TOTALS: &str = "now-totals";
+const CHART: &str = "now-chart";
+const HISTORY: &str = "now-history";
+const RUNNING: &str = "now-running";
 
 pub fn view(frame: &Frame, now: &Now) -> Markup {
     html! {
@@ -55,7 +55,6 @@ pub fn history(now: &Now) -> Markup {
 }
 
 pub fn running(frame: &Frame, now: &Now) -> Markup {
-    let rows: Vec<Row> = now.running.iter().map(|call| row(frame, call)).collect();
     let columns = [
         figures("Call"),
         column("Tool"),
@@ -69,7 +68,7 @@ pub fn running(frame: &Frame, now: &Now) -> Markup {
     let columns = if frame.decide { &columns[..] } else { columns.get(..7).unwrap_or(&[]) };
     html! {
         section #(RUNNING) aria-label="Calls" {
-            (table("Calls that run or wait", columns, &rows, "No call runs."))
+            (table("Calls that run or wait", columns, now.running.iter().map(|call| row(frame, call)), "No call runs."))
         }
     }
 }
@@ -114,11 +113,7 @@ fn state(phase: Phase) -> Markup {
 }
 
 fn gauge_of(gauge: Gauge, unit: Unit) -> Markup {
-    let limit = match unit {
-        Unit::Fuel => fuel(gauge.limit),
-        Unit::Bytes => bytes(gauge.limit),
-        unit => amount(gauge.limit, unit),
-    };
+    let limit = amount(gauge.limit, unit);
     html! {
         div.gauge {
             span { (or_none(gauge.used.map(|used| amount(used, unit)))) span.dim { " of " (limit) } }

@@ -64,10 +64,9 @@ fn limits(tool: &ToolPage) -> Markup {
         figures("Would fit"),
         column("Set in"),
     ];
-    let rows: Vec<Row> = tool.limits.iter().map(limit).collect();
     html! {
         (measured(tool.measured))
-        (table("Limits, and what calls used of them", &columns, &rows, "No limits are known."))
+        (table("Limits, and what calls used of them", &columns, tool.limits.iter().map(limit), "No limits are known."))
         @if let Some(proposal) = &tool.proposal {
             details {
                 summary { "Lines for the manifest" }
@@ -96,9 +95,9 @@ fn measured(calls: MeasuredCalls) -> Markup {
 
 fn set_in(set_in: &SetIn) -> Markup {
     match set_in {
-        SetIn::Default => place(None),
-        SetIn::Manifest(written) => place(Some(written)),
-        SetIn::Unknown => html! { span.dim { "not known" } },
+        SetIn::Default => place(None, "default"),
+        SetIn::Manifest(written) => place(Some(written), ""),
+        SetIn::Unknown => place(None, "not known"),
     }
 }
 
@@ -111,14 +110,7 @@ fn limit(limit: &LimitRow) -> Row {
         used(|used| used.p50),
         used(|used| used.p99),
         used(|used| used.max),
-        html! {
-            @match limit.used {
-                Some(used) => {
-                    div.gauge { span { (crate::figure::permille(used.max, limit.limit) / 10) " %" } (chart::bar_of(used.max, limit.limit)) }
-                },
-                None => (or_none(None)),
-            }
-        },
+        limit.used.map_or_else(|| or_none(None), |used| chart::gauge(used.max, limit.limit)),
         or_none(limit.proposed.map(shown)),
         set_in(&limit.set_in),
     ])

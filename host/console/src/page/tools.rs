@@ -15,7 +15,7 @@ pub fn view(tools: &Tools) -> Markup {
         (search(routes::TOOLS, "Search names, descriptions and components", &tools.query, Some("tools-list")))
         section #tools-list aria-label="Tools" {
             p.dim role="status" { (found(tools)) }
-            (table("Tools", &columns(), &rows(&tools.tools), "No tool matches."))
+            (table("Tools", &columns(), tools.tools.iter().map(row), "No tool matches."))
             (pages(tools))
         }
     }
@@ -39,10 +39,6 @@ fn columns() -> [crate::table::Column; 7] {
         figures("Errors"),
         figures("Median"),
     ]
-}
-
-fn rows(tools: &[ToolRow]) -> Vec<Row> {
-    tools.iter().map(row).collect()
 }
 
 fn row(tool: &ToolRow) -> Row {

@@ -15,8 +15,7 @@ use toolcell_walls::link::{SendError, Sender};
 
 use crate::run::call::GuestEnd;
 use toolcell_wall::asking::{AskKind, AskResult, Inquiry};
-use toolcell_wall::caller::Outside;
-use toolcell_wall::caller::{CallerLink, GuestLogLevel, Trace};
+use toolcell_wall::caller::{CallerLink, GuestLogLevel, Outside, Trace};
 use toolcell_wall::contract::GuestResult;
 use toolcell_wall::doors::blob::Blob;
 use toolcell_wall::encoding;

@@ -57,12 +57,12 @@ pub(super) struct ReadyComponent {
 /// One of its tools.
 pub(super) struct LoadedTool {
     /// Its name inside the component.
-    export: String,
-    limits: Limits,
-    capabilities: Arc<GuestGrants>,
+    pub(super) export: String,
+    pub(super) limits: Limits,
+    pub(super) capabilities: Arc<GuestGrants>,
     program: Option<Arc<Program>>,
     warm: Option<Arc<PrewarmedInstances>>,
-    checks: ToolChecks,
+    pub(super) checks: ToolChecks,
 }
 
 /// The report of a call that did not run.
@@ -184,24 +184,8 @@ impl ReadyComponent {
 }
 
 impl LoadedTool {
-    pub(super) fn export(&self) -> &str {
-        &self.export
-    }
-
-    pub(super) fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    pub(super) fn capabilities(&self) -> &Arc<GuestGrants> {
-        &self.capabilities
-    }
-
     pub(super) fn program(&self) -> Option<&Program> {
         self.program.as_deref()
-    }
-
-    pub(super) fn checks(&self) -> &ToolChecks {
-        &self.checks
     }
 
     pub(super) fn source(&self) -> InstanceSource<'_> {

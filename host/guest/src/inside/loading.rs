@@ -27,8 +27,9 @@ use toolcell_wall::load::definitions::SchemaLimits;
 use toolcell_wall::load::descriptions::WrittenDescriptions;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::GuestEngine;
-use toolcell_wall::load::message::{self, ANSWER_BYTES_MAX, CompileSettings, ExternNames, LinkSettings, ToLoader};
-use toolcell_wall::load::message::{FromLoader, ListReport};
+use toolcell_wall::load::message::{
+    self, ANSWER_BYTES_MAX, CompileSettings, ExternNames, FromLoader, LinkSettings, ListReport, ToLoader,
+};
 use toolcell_wall::pool_sizes::SandboxOptions;
 use toolcell_walls::background;
 

@@ -278,37 +278,29 @@ impl SandboxState {
 
     async fn take(&mut self, message: ToSandbox, fds: Vec<OwnedFd>) -> Result<(), InsideError> {
         match message {
-            ToSandbox::Call(call) => {
-                self.call(*call, fds.into_iter().next().map(File::from)).await;
-                Ok(())
-            }
-            ToSandbox::Forget(instance) => {
-                // If a call runs in it, that call is its last.
-                drop(self.instances.remove(&instance));
-                Ok(())
-            }
+            ToSandbox::Call(call) => self.call(*call, fds.into_iter().next().map(File::from)).await,
+            // If a call runs in it, that call is its last.
+            ToSandbox::Forget(instance) => drop(self.instances.remove(&instance)),
             ToSandbox::Door(call, door) => {
                 let caller = self.calls.lock().get(&call).cloned();
                 // The call may have ended before its door opened.
                 if let Some(caller) = caller {
                     caller.door(door, fds.into_iter().next());
                 }
-                Ok(())
             }
             ToSandbox::Cancel(call) => {
                 let caller = self.calls.lock().get(&call).cloned();
                 caller.iter().for_each(|caller| caller.cancel());
-                Ok(())
             }
             ToSandbox::Asked(call, asked) => {
                 let caller = self.calls.lock().get(&call).cloned();
                 if let Some(caller) = caller {
                     caller.answer(asked);
                 }
-                Ok(())
             }
-            _ => Err(InsideError::Message("out of its turn".to_owned())),
+            _ => return Err(InsideError::Message("out of its turn".to_owned())),
         }
+        Ok(())
     }
 
     /// Loads a component. If that fails, the host is notified, and calls of it are refused.
@@ -352,7 +344,7 @@ impl SandboxState {
         let loaded = self.components.get(place).cloned().flatten();
         let tool = loaded.map(|loaded| (loaded.tool(&tool, &self.warm), loaded));
         let limits = match &tool {
-            Some((Ok(tool), _)) => *tool.limits(),
+            Some((Ok(tool), _)) => tool.limits,
             _ => Limits::default(),
         };
         let caller = Arc::new(RemoteCaller::new(id, caller, self.link.clone(), &limits));
@@ -409,8 +401,8 @@ async fn run(
     deadline: Duration,
     caller: &Arc<RemoteCaller>,
 ) -> GuestEnd<GuestResult> {
-    let limits = &tool.limits().within(deadline);
-    let arguments = match tool.checks().arguments(arguments, limits, caller).await {
+    let limits = &tool.limits.within(deadline);
+    let arguments = match tool.checks.arguments(arguments, limits, caller).await {
         Ok(arguments) => arguments,
         // Nothing ran in its instance.
         Err(failure) => {
@@ -423,15 +415,15 @@ async fn run(
     #[cfg(not(feature = "drill"))]
     let opened = limits;
     let input = CallInput {
-        tool: tool.export(),
+        tool: &tool.export,
         arguments_json: &arguments,
         program: tool.program(),
         limits: opened,
-        capabilities: tool.capabilities(),
+        capabilities: &tool.capabilities,
         caller: Arc::<RemoteCaller>::clone(caller),
         source,
     };
     let mut end = loaded.component().call_tool(input).await;
-    tool.checks().result(&mut end.report, limits, caller).await;
+    tool.checks.result(&mut end.report, limits, caller).await;
     end
 }

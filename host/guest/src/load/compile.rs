@@ -6,15 +6,11 @@ use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
 
 use super::error::{LoadError, invalid, mismatch};
-use super::features;
 use super::file_kind::FileKind;
-use super::imports;
 use super::inspect::{ComponentNames, before_code, component_names};
-use super::precompiled;
-use super::preview1;
-use super::readers;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::survey::{self, SurveyedComponent};
+use super::{features, imports, precompiled, preview1, readers};
 use crate::engine::errors::{one_line, panic_line};
 use crate::shape;
 use toolcell_wall::digest::ComponentDigest;
@@ -80,7 +76,7 @@ pub(crate) fn compile<'e>(
         let whole = with_readers(bytes, &mut surveyed)?;
         let SurveyedComponent { cost, engine } = surveyed;
         let code = precompiled::serialized(compiler, &whole);
-        let code = code.map_err(|error| features::named(error.into(), bytes))?;
+        let code = code.map_err(|error| features::named(error, bytes))?;
         Ok(CompiledComponent { cost, engine, code })
     })
 }
@@ -168,10 +164,10 @@ mod tests {
             ),
         ] {
             let bytes = wat::parse_str(format!("(component {text})")).unwrap();
-            let Err(error) = compile(|_| sandbox.pooled().engine(), &bytes) else { panic!("{text} compiles") };
+            let Err(error) = compile(|_| &sandbox.pooled().engine, &bytes) else { panic!("{text} compiles") };
             assert!(error.to_string().contains(words), "{text}: {error}");
             (8..bytes.len()).for_each(|cut| {
-                drop(check_names(sandbox.pooled().engine(), GuestEngine::Sync, &bytes[..cut]));
+                drop(check_names(&sandbox.pooled().engine, GuestEngine::Sync, &bytes[..cut]));
             });
         }
     }

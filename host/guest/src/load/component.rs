@@ -6,10 +6,9 @@ use wasmtime::component::{Component, InstancePre};
 
 use super::compile::{self, CompiledComponent};
 use super::error::{LoadError, invalid, mismatch};
-use super::inspect;
-use super::precompiled;
 use super::sandbox::{LinkedEngine, Sandbox};
 use super::start_code::StartCode;
+use super::{inspect, precompiled};
 use crate::engine::errors::one_line;
 use crate::shape::{ComponentShape, ExportedTools};
 use crate::wasi::state::CallState;
@@ -52,7 +51,7 @@ impl<'s> Mapped<'s> {
     /// [`LoadError`] if this program did not compile the code from a component, for this engine.
     pub(crate) fn of(sandbox: &'s Sandbox, code: &File, facts: &CodeFacts) -> Result<Self, LoadError> {
         let lane = compile::lane(sandbox, &facts.cost).map_err(|error| invalid(one_line(&error)))?;
-        let code = precompiled::handed(lane.engine(), code).map_err(|error| invalid(one_line(&error)))?;
+        let code = precompiled::handed(&lane.engine, code).map_err(|error| invalid(one_line(&error)))?;
         Ok(Self { sandbox, lane, code, facts: *facts })
     }
 
@@ -71,7 +70,7 @@ impl<'s> Mapped<'s> {
             return Err(LoadError::Imports { names: inspection.not_offered().to_vec() });
         }
         let Self { sandbox, lane, code, facts } = self;
-        let pre = lane.linker().instantiate_pre(&code).map_err(|error| mismatch(one_line(&error)))?;
+        let pre = lane.linker.instantiate_pre(&code).map_err(|error| mismatch(one_line(&error)))?;
         let ExportedTools { shape, left_out } = ExportedTools::of(&pre, bytes, inspection.exports())?;
         Ok(ToolComponent {
             sandbox: sandbox.clone(),
@@ -96,7 +95,7 @@ impl ToolComponent {
     /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component
     /// has run.
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        let CompiledComponent { cost, code, .. } = compile::compile(|_| sandbox.pooled().engine(), bytes)?;
+        let CompiledComponent { cost, code, .. } = compile::compile(|_| &sandbox.pooled().engine, bytes)?;
         let code = memory_file::sealed(&code).map_err(|error| invalid(error.to_string()))?;
         let source = SourceFacts {
             digest: ComponentDigest::of(bytes),

@@ -4,10 +4,8 @@ use toolcell_policy::quantity::show_bytes;
 
 use super::features::OffFeature;
 use super::file_kind::FileKind;
-use super::precompiled::NotCompiled;
 use super::preview1::NotAProgram;
 use super::survey::{Excess, Refusal};
-use crate::engine::errors::one_line;
 use crate::shape::ShapeError;
 use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::load::COMPONENT_BYTES_MAX;
@@ -169,15 +167,6 @@ impl From<Refusal> for LoadError {
             Refusal::Excess(excess) if excess.bound.is_of_calls() => Self::Parts(excess),
             Refusal::Excess(excess) => Self::TooMuch(excess),
             Refusal::Broken(reason) => invalid(reason),
-        }
-    }
-}
-
-impl From<NotCompiled> for LoadError {
-    fn from(error: NotCompiled) -> Self {
-        match error {
-            NotCompiled::Refused(refusal) => refusal.into(),
-            NotCompiled::Engine(error) => invalid(one_line(&error)),
         }
     }
 }

@@ -6,12 +6,8 @@ use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::{WasiView as _, p2};
 
 use crate::bindings;
-use crate::wasi::files;
-use crate::wasi::http;
-use crate::wasi::keyvalue;
-use crate::wasi::sockets;
 use crate::wasi::state::CallState;
-use crate::wasi::{config, logging, p3, random};
+use crate::wasi::{config, files, http, keyvalue, logging, p3, random, sockets};
 use toolcell_wall::load::facts::GuestEngine;
 
 type State = CallState;

@@ -8,9 +8,9 @@ use std::hash::{Hash as _, Hasher};
 use wasmtime::component::Component;
 use wasmtime::{CodeBuilder, Engine};
 
-use crate::load::preview1;
-use crate::load::readers;
-use crate::load::survey::{self, Refusal};
+use crate::engine::errors::one_line;
+use crate::load::error::{LoadError, invalid};
+use crate::load::{preview1, readers, survey};
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::sections::is_module;
 
@@ -18,39 +18,20 @@ use toolcell_wall::sections::is_module;
 /// see, or when it refuses components that it compiled before.
 const FORMAT: u8 = 3;
 
-/// Why a component was not compiled.
-#[derive(Debug)]
-pub(crate) enum NotCompiled {
-    /// It would cost too much.
-    Refused(Refusal),
-    /// The engine does not take it.
-    Engine(wasmtime::Error),
-}
-
-impl From<wasmtime::Error> for NotCompiled {
-    fn from(error: wasmtime::Error) -> Self {
-        Self::Engine(error)
-    }
-}
-
-impl From<Refusal> for NotCompiled {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
 /// Compiles a component, or the component that a program for WASI preview 1 becomes, to bytes. None
 /// of them becomes executable here.
-pub(crate) fn serialized(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, NotCompiled> {
-    let bytes = counted(bytes)?;
-    Ok(CodeBuilder::new(engine).wasm_binary(bytes.as_ref(), None)?.compile_component_serialized()?)
-}
-
-/// The component to compile, after the cost of its code was counted.
-fn counted(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotCompiled> {
+///
+/// # Errors
+/// It would cost too much, or the engine does not take it.
+pub(crate) fn serialized(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
     // Code in the cache was counted before it was compiled.
     survey::check_code(bytes)?;
-    if is_module(bytes) { Ok(preview1::component(bytes)?.into()) } else { Ok(bytes.into()) }
+    compiled(engine, bytes).map_err(|error| invalid(one_line(&error)))
+}
+
+fn compiled(engine: &Engine, bytes: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    let bytes: Cow<'_, [u8]> = if is_module(bytes) { preview1::component(bytes)?.into() } else { bytes.into() };
+    CodeBuilder::new(engine).wasm_binary(bytes.as_ref(), None)?.compile_component_serialized()
 }
 
 /// The name of these engines. It covers everything that compiled code depends on, except for the

@@ -42,8 +42,8 @@ struct SandboxShared {
 
 /// An engine with the linker of its components.
 pub(crate) struct LinkedEngine {
-    engine: Engine,
-    linker: Linker<CallState>,
+    pub(crate) engine: Engine,
+    pub(crate) linker: Linker<CallState>,
 }
 
 impl LinkedEngine {
@@ -52,14 +52,6 @@ impl LinkedEngine {
         let mut linker = Linker::new(&engine);
         imports::add_all(&mut linker, of)?;
         Ok(Self { engine, linker })
-    }
-
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
-    pub(crate) fn linker(&self) -> &Linker<CallState> {
-        &self.linker
     }
 }
 

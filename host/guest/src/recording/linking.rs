@@ -11,6 +11,9 @@ use super::relay::{PACKAGE, interface_name, relay_name};
 use super::{direct, player, recorder, tape_name};
 use crate::wasi::state::CallState;
 
+/// The store of a guest that calls the host.
+pub(super) type GuestStore<'s> = wasmtime::StoreContextMut<'s, CallState>;
+
 /// A component whose calls cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotRecordable {
@@ -43,30 +46,13 @@ pub(super) struct LinkedFunction {
     pub(super) relayed: Option<ComponentExportIndex>,
 }
 
-/// The types of a component's handles, each with its number.
-#[derive(Default)]
-pub(super) struct HandleTypes {
-    declared: Vec<ResourceType>,
-}
-
-impl HandleTypes {
-    /// The number of a type that the component declares.
-    fn number(&mut self, ty: ResourceType) -> u32 {
-        let place = self.declared.iter().position(|known| *known == ty).unwrap_or_else(|| {
-            self.declared.push(ty);
-            self.declared.len() - 1
-        });
-        u32::try_from(place).unwrap_or(u32::MAX)
-    }
-
-    /// The number of a type that the linker gave to an instance.
-    pub(super) fn of_linked(ty: &ResourceType, count: u32) -> Option<u32> {
-        (0..count).find(|number| ResourceType::host_dynamic(*number) == *ty)
-    }
-}
-
 /// The most types of handles that a component imports. WASI 0.2 has some thirty.
-pub(super) const HANDLE_TYPES_MAX: u32 = 256;
+const HANDLE_TYPES_MAX: u32 = 256;
+
+/// The number of a type of handles that the linker gave to an instance.
+pub(super) fn handle_type(ty: &ResourceType) -> Option<u32> {
+    (0..HANDLE_TYPES_MAX).find(|number| ResourceType::host_dynamic(*number) == *ty)
+}
 
 impl RecordingLink {
     /// Links a component so that its calls are recorded. They reach the host through this relay.
@@ -101,13 +87,14 @@ impl RecordingLink {
 struct Linking<'c> {
     component: &'c Component,
     relay: Option<&'c Component>,
-    handles: HandleTypes,
+    /// The types of its handles, each with its number as its place.
+    handles: Vec<ResourceType>,
 }
 
 impl<'c> Linking<'c> {
     fn of(component: &'c Component, relay: Option<&'c Component>) -> Result<Linker<CallState>, NotRecordable> {
         let mut linker = Linker::new(component.engine());
-        let mut linking = Self { component, relay, handles: HandleTypes::default() };
+        let mut linking = Self { component, relay, handles: Vec::new() };
         for (name, item) in component.component_type().imports(component.engine()) {
             match &item.ty {
                 ComponentItem::ComponentInstance(instance) => {
@@ -171,10 +158,12 @@ impl<'c> Linking<'c> {
         name: &str,
         ty: ResourceType,
     ) -> Result<(), NotRecordable> {
-        let number = self.handles.number(ty);
-        if number >= HANDLE_TYPES_MAX {
-            return Err(NotRecordable::Import(name.to_owned()));
-        }
+        let place = self.handles.iter().position(|known| *known == ty).unwrap_or_else(|| {
+            self.handles.push(ty);
+            self.handles.len() - 1
+        });
+        let number = u32::try_from(place).ok().filter(|number| *number < HANDLE_TYPES_MAX);
+        let number = number.ok_or_else(|| NotRecordable::Import(name.to_owned()))?;
         let ty = ResourceType::host_dynamic(number);
         if self.relay.is_some() {
             linker.resource_async(name, ty, |store, handle| Box::new(recorder::dropped(store, handle)))?;

@@ -4,15 +4,13 @@ use std::collections::HashMap;
 use serde_json::Value;
 use toolcell_wall::failure::ReplayEnd;
 use toolcell_wall::tape::{CUT, DROP, OWN_FILE, TapeEntry};
-use wasmtime::StoreContextMut;
 use wasmtime::component::{ResourceAny, ResourceDynamic, ResourceType, Type, Val, types::ComponentFunc};
 use wasmtime_wasi::I32Exit;
 
 use super::comparison::{Answered, Comparison};
-use super::linking::LinkedFunction;
+use super::linking::{GuestStore, LinkedFunction};
 use super::recorder::guest_handle;
 use super::{CallTape, entry, values};
-use crate::wasi::state::CallState;
 
 /// Functions whose answers stand for any number of calls, when a component other than the recorded
 /// one asks for more of them: they change nothing, and nothing depends on their number.
@@ -104,10 +102,8 @@ impl Player {
         if self.comparison.is_none() {
             return self.answer(asked, None);
         }
-        let mut left = self.entries.iter().enumerate().skip(self.next);
-        let place = left.find(|(_, found)| !found.is_used && is_same(&found.entry, asked)).map(|(place, _)| place);
-        match place {
-            Some(_) => self.take(place, asked).map(|found| TapeEntry { ended: None, ..found }),
+        match self.unused(|entry| is_same(entry, asked)) {
+            Some(place) => self.take(Some(place), asked).map(|found| TapeEntry { ended: None, ..found }),
             None => Ok(TapeEntry { counted: 1, ..asked.clone() }),
         }
     }
@@ -131,27 +127,24 @@ impl Player {
 
     /// The next bytes of a stream.
     fn next_read(&self, asked: &TapeEntry) -> Option<usize> {
-        if !Comparison::reads(asked) {
-            return None;
-        }
+        let read = || self.unused(|entry| Comparison::is_next_read(entry, asked));
+        Comparison::reads(asked).then(read).flatten()
+    }
+
+    /// The first unused entry that answers.
+    fn unused(&self, answers: impl Fn(&TapeEntry) -> bool) -> Option<usize> {
         let mut left = self.entries.iter().enumerate().skip(self.next);
-        left.find(|(_, found)| !found.is_used && Comparison::is_next_read(&found.entry, asked)).map(|(place, _)| place)
+        left.find(|(_, found)| !found.is_used && answers(&found.entry)).map(|(place, _)| place)
     }
 
     /// The first unused entry of the same question, or else one for another handle of the same
     /// thing. A question that changes nothing gets the last answer again.
     fn anywhere(&self, asked: &TapeEntry, comparison: &Comparison) -> Option<usize> {
-        let of = |place: usize, answers: &dyn Fn(&TapeEntry) -> bool| {
-            self.entries.get(place).filter(|found| answers(&found.entry))
-        };
         let same = |entry: &TapeEntry| is_same(entry, asked);
-        let alike = |entry: &TapeEntry| comparison.is_alike(entry, asked);
-        let unused = |answers: &dyn Fn(&TapeEntry) -> bool| {
-            (self.next..self.entries.len()).find(|place| of(*place, answers).is_some_and(|found| !found.is_used))
-        };
+        let alike = || self.unused(|entry| comparison.is_alike(entry, asked));
         let is_repeatable = REPEATABLE.iter().any(|begin| asked.function.starts_with(begin));
-        let again = || (0..self.entries.len()).rev().find(|place| is_repeatable && of(*place, &same).is_some());
-        unused(&same).or_else(|| unused(&alike)).or_else(again)
+        let again = || self.entries.iter().rposition(|found| is_repeatable && same(&found.entry));
+        self.unused(same).or_else(alike).or_else(again)
     }
 
     fn differs(&self, asked: &TapeEntry) -> wasmtime::Error {
@@ -200,15 +193,7 @@ impl Player {
                 let function = function.strip_prefix("wasi:io/streams#[method]output-stream.")?;
                 let to = entry.arguments.first().and_then(values::recorded_handle)?;
                 let is_stdout = *self.standard.get(&to)?;
-                let what = entry.arguments.get(1)?;
-                let bytes = match function {
-                    "write" | "blocking-write-and-flush" => values::recorded_bytes(what)?,
-                    "write-zeroes" | "blocking-write-zeroes-and-flush" => {
-                        vec![0; usize::try_from(what.as_u64()?.min(values::ZEROES_MAX)).ok()?]
-                    }
-                    _ => return None,
-                };
-                return Some((is_stdout, bytes));
+                return Some((is_stdout, values::written_bytes(function, entry.arguments.get(1)?)?));
             }
         };
         let handle = entry.results.first().and_then(values::recorded_handle)?;
@@ -222,14 +207,14 @@ fn is_same(entry: &TapeEntry, asked: &TapeEntry) -> bool {
     entry.function == asked.function && entry.arguments == asked.arguments && entry.function != CUT
 }
 
-fn player<'s>(store: &'s mut StoreContextMut<'_, CallState>) -> wasmtime::Result<&'s mut Player> {
+fn player<'s>(store: &'s mut GuestStore<'_>) -> wasmtime::Result<&'s mut Player> {
     let player = store.data_mut().tape().and_then(CallTape::player);
     player.ok_or_else(|| wasmtime::Error::msg("a call is replayed without a tape"))
 }
 
 /// Answers a function from the tape.
 pub(super) fn answer(
-    mut store: StoreContextMut<'_, CallState>,
+    mut store: GuestStore<'_>,
     function: &LinkedFunction,
     ty: &ComponentFunc,
     values: Values<'_>,
@@ -278,12 +263,7 @@ fn end(entry: &TapeEntry, reason: &str) -> wasmtime::Error {
 }
 
 /// Adds the numbers of a value's handles.
-fn number_handles(
-    store: &mut StoreContextMut<'_, CallState>,
-    value: &Val,
-    ty: &wasmtime::component::Type,
-    numbers: &mut Vec<u32>,
-) -> wasmtime::Result<()> {
+fn number_handles(store: &mut GuestStore<'_>, value: &Val, ty: &Type, numbers: &mut Vec<u32>) -> wasmtime::Result<()> {
     if !values::has_handles(ty) {
         return Ok(());
     }
@@ -295,7 +275,7 @@ fn number_handles(
 }
 
 /// A handle that the guest drops.
-pub(super) fn dropped(mut store: StoreContextMut<'_, CallState>, number: u32) -> wasmtime::Result<()> {
+pub(super) fn dropped(mut store: GuestStore<'_>, number: u32) -> wasmtime::Result<()> {
     let player = player(&mut store)?;
     let found = player.drop_of(&entry(DROP, vec![Value::from(number)]))?;
     store.data_mut().fuel.replay(found.counted, found.fuel)?;

@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 use toolcell_wall::tape::{self, CUT, DROP, OWN_FILE, TAPE_BYTES_MAX, TAPE_ENTRIES_MAX, TAPE_VALUES_MAX, WrittenEntry};
+use wasmtime::AsContextMut as _;
 use wasmtime::component::{
     Instance, InstancePre, ResourceAny, ResourceDynamic, ResourceType, Type, Val, types::ComponentFunc,
 };
-use wasmtime::{AsContextMut as _, StoreContextMut};
 
 use super::direct::NotedFunction;
-use super::linking::{HANDLE_TYPES_MAX, HandleTypes, LinkedFunction};
+use super::linking::{GuestStore, LinkedFunction, handle_type};
 use super::values::{self, Shown, ShownBytes};
 use crate::engine::errors::one_line;
 use crate::engine::fuel::HostFuel;
@@ -59,10 +59,6 @@ enum Relay {
 struct SharedTape(Arc<Mutex<TapeWriter>>);
 
 impl SharedTape {
-    fn new(file: Arc<File>) -> Self {
-        Self(Arc::new(Mutex::new(TapeWriter::new(file))))
-    }
-
     fn writer(&self) -> MutexGuard<'_, TapeWriter> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -179,7 +175,12 @@ impl Drop for TapeWriter {
 impl Recorder {
     /// A recording into this file. Functions go through an instance of this relay.
     pub(crate) fn new(file: Arc<File>, relay: InstancePre<CallState>) -> Self {
-        Self { relay: Relay::Linked(relay), handles: HashMap::new(), given: 0, tape: SharedTape::new(file) }
+        Self {
+            relay: Relay::Linked(relay),
+            handles: HashMap::new(),
+            given: 0,
+            tape: SharedTape(Arc::new(Mutex::new(TapeWriter::new(file)))),
+        }
     }
 
     /// Notes in this file that the call is not recorded after all, and why, so that nobody replays
@@ -232,13 +233,13 @@ enum OwnFile<'f> {
     Path(&'f str),
 }
 
-fn recorder<'s>(store: &'s mut StoreContextMut<'_, CallState>) -> wasmtime::Result<&'s mut Recorder> {
+fn recorder<'s>(store: &'s mut GuestStore<'_>) -> wasmtime::Result<&'s mut Recorder> {
     let recorder = store.data_mut().tape().and_then(super::CallTape::recorder);
     recorder.ok_or_else(|| wasmtime::Error::msg("a call is recorded without a tape"))
 }
 
 /// The relay of the call.
-async fn relay(store: &mut StoreContextMut<'_, CallState>) -> wasmtime::Result<Instance> {
+async fn relay(store: &mut GuestStore<'_>) -> wasmtime::Result<Instance> {
     let linked = match &recorder(store)?.relay {
         Relay::Made(relay) => return Ok(*relay),
         Relay::Linked(linked) => linked.clone(),
@@ -256,7 +257,7 @@ async fn relay(store: &mut StoreContextMut<'_, CallState>) -> wasmtime::Result<I
 
 /// Calls a function of the host for a guest, and records it.
 pub(super) async fn pass(
-    mut store: StoreContextMut<'_, CallState>,
+    mut store: GuestStore<'_>,
     function: &LinkedFunction,
     ty: &ComponentFunc,
     arguments: &[Val],
@@ -265,65 +266,32 @@ pub(super) async fn pass(
     let relay = relay(&mut store).await?;
     let relayed = function.relayed.and_then(|function| relay.get_func(store.as_context_mut(), function));
     let relayed = relayed.ok_or_else(|| wasmtime::Error::msg("the relay lacks a function"))?;
-    let mut passing = PassingCall::begin(&mut store, function, arguments)?;
-    let given = passing.given(&mut store, ty)?;
+    let used = HostUse::begin(&store)?;
+    // What the guest's handles stand for.
+    let mut numbers = Vec::new();
+    let typed = arguments.iter().zip(ty.params());
+    let given = typed.map(|(value, (_, ty))| from_guest(&mut store, value, &ty, &mut numbers));
+    let given = given.collect::<wasmtime::Result<Vec<Val>>>()?;
     let tape = recorder(&mut store)?.tape.clone();
     let outcome = tape.flushed_in(relayed.call_async(store.as_context_mut(), &given, results)).await;
-    passing.end(&mut store, ty, outcome, results)
-}
-
-/// A function of the host that is being called.
-struct PassingCall<'c> {
-    /// Its name on the tape.
-    name: &'c str,
-    arguments: &'c [Val],
-    /// The numbers of the handles in the arguments.
-    numbers: Vec<u32>,
-    used: HostUse,
-}
-
-impl<'c> PassingCall<'c> {
-    fn begin(
-        store: &mut StoreContextMut<'_, CallState>,
-        function: &'c LinkedFunction,
-        arguments: &'c [Val],
-    ) -> wasmtime::Result<Self> {
-        Ok(Self { name: &function.name, arguments, numbers: Vec::new(), used: HostUse::begin(store)? })
+    let arguments = Shown::unless_empty(arguments, &numbers);
+    if let Err(error) = outcome {
+        let ended = one_line(&error);
+        let entry = WrittenEntry { arguments, ended: Some(&ended), ..used.entry(&store, &function.name) };
+        let values = recorder(&mut store)?.tape.writer().add(&entry)?;
+        used.give_back(&mut store, values)?;
+        return Err(error);
     }
-
-    /// The arguments, with what the guest's handles stand for.
-    fn given(&mut self, store: &mut StoreContextMut<'_, CallState>, ty: &ComponentFunc) -> wasmtime::Result<Vec<Val>> {
-        let Self { arguments, numbers, .. } = self;
-        let typed = arguments.iter().zip(ty.params());
-        typed.map(|(value, (_, ty))| from_guest(store, value, &ty, numbers)).collect()
-    }
-
-    fn end(
-        self,
-        store: &mut StoreContextMut<'_, CallState>,
-        ty: &ComponentFunc,
-        outcome: wasmtime::Result<()>,
-        results: &mut [Val],
-    ) -> wasmtime::Result<()> {
-        let arguments = Shown::unless_empty(self.arguments, &self.numbers);
-        if let Err(error) = outcome {
-            let ended = one_line(&error);
-            let entry = WrittenEntry { arguments, ended: Some(&ended), ..self.used.entry(store, self.name) };
-            let values = recorder(store)?.tape.writer().add(&entry)?;
-            self.used.give_back(store, values)?;
-            return Err(error);
+    let mut numbers = Vec::new();
+    for (value, ty) in results.iter_mut().zip(ty.results()) {
+        if values::has_handles(&ty) {
+            *value = to_guest(&mut store, value, &ty, &mut numbers)?;
         }
-        let mut numbers = Vec::new();
-        for (value, ty) in results.iter_mut().zip(ty.results()) {
-            if values::has_handles(&ty) {
-                *value = to_guest(store, value, &ty, &mut numbers)?;
-            }
-        }
-        let results = Shown::unless_empty(results, &numbers);
-        let entry = WrittenEntry { arguments, results, ..self.used.entry(store, self.name) };
-        let values = recorder(store)?.tape.writer().add(&entry)?;
-        self.used.give_back(store, values)
     }
+    let results = Shown::unless_empty(results, &numbers);
+    let entry = WrittenEntry { arguments, results, ..used.entry(&store, &function.name) };
+    let values = recorder(&mut store)?.tape.writer().add(&entry)?;
+    used.give_back(&mut store, values)
 }
 
 /// What was used when a function of the host began.
@@ -334,16 +302,12 @@ struct HostUse {
 }
 
 impl HostUse {
-    fn begin(store: &StoreContextMut<'_, CallState>) -> wasmtime::Result<Self> {
+    fn begin(store: &GuestStore<'_>) -> wasmtime::Result<Self> {
         Ok(Self { fuel: store.get_fuel()?, host: store.data().fuel })
     }
 
     /// An entry with what was used since.
-    fn entry<'e, V: Serialize>(
-        &self,
-        store: &StoreContextMut<'_, CallState>,
-        function: &'e str,
-    ) -> WrittenEntry<'e, V> {
+    fn entry<'e, V: Serialize>(&self, store: &GuestStore<'_>, function: &'e str) -> WrittenEntry<'e, V> {
         let after = store.data().fuel;
         WrittenEntry {
             function,
@@ -357,7 +321,7 @@ impl HostUse {
 
     /// Gives the fuel back that the relay used for this number of values. Tasks of the guest may
     /// have run meanwhile, so no more is given back than the relay can have used.
-    fn give_back(&self, store: &mut StoreContextMut<'_, CallState>, values: usize) -> wasmtime::Result<()> {
+    fn give_back(&self, store: &mut GuestStore<'_>, values: usize) -> wasmtime::Result<()> {
         let left = store.get_fuel()?;
         let most = RELAY_FUEL.saturating_add(RELAY_VALUE_FUEL.saturating_mul(values as u64));
         store.set_fuel(left.saturating_add(self.fuel.saturating_sub(left).min(most)))
@@ -388,7 +352,7 @@ impl NoteHead {
 
 /// Calls a function that needs no relay, and records it.
 pub(super) fn note<R, S: Serialize>(
-    store: &mut StoreContextMut<'_, CallState>,
+    store: &mut GuestStore<'_>,
     head: &NoteHead,
     function: &NotedFunction<R, S>,
 ) -> wasmtime::Result<R> {
@@ -407,7 +371,7 @@ pub(super) fn note<R, S: Serialize>(
 }
 
 /// Drops what a guest's handle stands for, and records it.
-pub(super) async fn dropped(mut store: StoreContextMut<'_, CallState>, number: u32) -> wasmtime::Result<()> {
+pub(super) async fn dropped(mut store: GuestStore<'_>, number: u32) -> wasmtime::Result<()> {
     let Some(inner) = recorder(&mut store)?.handles.remove(&number) else { return Ok(()) };
     let used = HostUse::begin(&store)?;
     let tape = recorder(&mut store)?.tape.clone();
@@ -420,12 +384,7 @@ pub(super) async fn dropped(mut store: StoreContextMut<'_, CallState>, number: u
 }
 
 /// A guest's value with what its handles stand for. Their numbers are added.
-fn from_guest(
-    store: &mut StoreContextMut<'_, CallState>,
-    value: &Val,
-    ty: &Type,
-    numbers: &mut Vec<u32>,
-) -> wasmtime::Result<Val> {
+fn from_guest(store: &mut GuestStore<'_>, value: &Val, ty: &Type, numbers: &mut Vec<u32>) -> wasmtime::Result<Val> {
     if !values::has_handles(ty) {
         return Ok(value.clone());
     }
@@ -441,12 +400,7 @@ fn from_guest(
 }
 
 /// A value of the host with handles for the guest. Their numbers are added.
-fn to_guest(
-    store: &mut StoreContextMut<'_, CallState>,
-    value: &Val,
-    ty: &Type,
-    numbers: &mut Vec<u32>,
-) -> wasmtime::Result<Val> {
+fn to_guest(store: &mut GuestStore<'_>, value: &Val, ty: &Type, numbers: &mut Vec<u32>) -> wasmtime::Result<Val> {
     values::exchanged(value, ty, &mut |inner: ResourceAny, ty: &ResourceType| {
         let recorder = recorder(store)?;
         recorder.given = recorder.given.saturating_add(1);
@@ -459,12 +413,11 @@ fn to_guest(
 
 /// The guest's handle of this number.
 pub(super) fn guest_handle(
-    store: &mut StoreContextMut<'_, CallState>,
+    store: &mut GuestStore<'_>,
     number: u32,
     ty: &ResourceType,
 ) -> wasmtime::Result<ResourceAny> {
-    let ty = HandleTypes::of_linked(ty, HANDLE_TYPES_MAX);
-    let ty = ty.ok_or_else(|| wasmtime::Error::msg("a handle of a type that is not imported"))?;
+    let ty = handle_type(ty).ok_or_else(|| wasmtime::Error::msg("a handle of a type that is not imported"))?;
     ResourceDynamic::new_own(number, ty).try_into_resource_any(store.as_context_mut())
 }
 

@@ -346,10 +346,7 @@ fn world_text(resolve: &Resolve, interfaces: &[InterfaceId]) -> String {
         text += &format!("interface {own} {{\n");
         if !interface.types.is_empty() {
             let types: Vec<String> = interface.types.keys().map(|name| format!("%{name}")).collect();
-            text += &match name.split_once('@') {
-                Some((path, version)) => format!("  use {path}@{version}.{{{}}};\n", types.join(", ")),
-                None => format!("  use {name}.{{{}}};\n", types.join(", ")),
-            };
+            text += &format!("  use {name}.{{{}}};\n", types.join(", "));
         }
         for function in interface.functions.values() {
             let params = function.params.iter().enumerate();

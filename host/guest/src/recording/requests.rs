@@ -163,15 +163,7 @@ impl Requests {
     fn write(&mut self, function: &str, entry: &TapeEntry) {
         let Some(function) = function.strip_prefix("[method]output-stream.") else { return };
         let Some(place) = first_handle(entry).and_then(|handle| self.place(handle)) else { return };
-        let what = entry.arguments.get(1);
-        let bytes = match function {
-            "write" | "blocking-write-and-flush" => what.and_then(values::recorded_bytes),
-            "write-zeroes" | "blocking-write-zeroes-and-flush" => {
-                let count = what.and_then(Value::as_u64).unwrap_or_default().min(values::ZEROES_MAX);
-                usize::try_from(count).ok().map(|count| vec![0; count])
-            }
-            _ => None,
-        };
+        let bytes = entry.arguments.get(1).and_then(|what| values::written_bytes(function, what));
         if let (Some(bytes), Some(request)) = (bytes, self.built.get_mut(place)) {
             self.bytes = self.bytes.saturating_add(bytes.len());
             request.body.extend(bytes);

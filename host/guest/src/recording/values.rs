@@ -28,7 +28,7 @@ const TEXT: &str = "text";
 const HANDLE: &str = "handle";
 
 /// Bytes that one function for writing zeroes writes: the host takes 4 KiB at most.
-pub(super) const ZEROES_MAX: u64 = 4096;
+const ZEROES_MAX: u64 = 4096;
 
 /// Makes the handle of a number, of a type.
 pub(super) type MakeHandle<'h> = dyn FnMut(u32, &ResourceType) -> wasmtime::Result<ResourceAny> + 'h;
@@ -176,27 +176,24 @@ pub(super) fn from_json(value: &Value, ty: &Type, handles: &mut MakeHandle<'_>) 
         Type::S64 => Val::S64(signed()?),
         Type::Float32 => Val::Float32(float32(value).ok_or_else(unfit)?),
         Type::Float64 => Val::Float64(float64(value).ok_or_else(unfit)?),
-        Type::Char => Val::Char(text(value).and_then(|text| text.parse().ok()).ok_or_else(unfit)?),
-        Type::String => Val::String(text(value).ok_or_else(unfit)?.to_owned()),
+        Type::Char => Val::Char(value.as_str().and_then(|text| text.parse().ok()).ok_or_else(unfit)?),
+        Type::String => Val::String(value.as_str().ok_or_else(unfit)?.to_owned()),
         Type::Enum(cases) => {
-            let name = text(value).filter(|name| cases.names().any(|case| case == *name));
+            let name = value.as_str().filter(|name| cases.names().any(|case| case == *name));
             Val::Enum(name.ok_or_else(unfit)?.to_owned())
         }
         Type::List(list) if list.ty() == Type::U8 => {
-            Val::List(bytes_from_json(value).ok_or_else(unfit)?.into_iter().map(Val::U8).collect())
+            Val::List(recorded_bytes(value).ok_or_else(unfit)?.into_iter().map(Val::U8).collect())
         }
         Type::List(list) => {
             let element = list.ty();
-            let values = value.as_array().ok_or_else(unfit)?;
-            let values: wasmtime::Result<Vec<Val>> =
-                values.iter().map(|value| from_json(value, &element, handles)).collect();
-            Val::List(values?)
+            let values = value.as_array().ok_or_else(unfit)?.iter();
+            Val::List(values.map(|value| from_json(value, &element, handles)).collect::<wasmtime::Result<_>>()?)
         }
         Type::Tuple(tuple) => {
             let values = value.as_array().filter(|values| values.len() == tuple.types().len()).ok_or_else(unfit)?;
-            let values: wasmtime::Result<Vec<Val>> =
-                values.iter().zip(tuple.types()).map(|(value, ty)| from_json(value, &ty, handles)).collect();
-            Val::Tuple(values?)
+            let pairs = values.iter().zip(tuple.types());
+            Val::Tuple(pairs.map(|(value, ty)| from_json(value, &ty, handles)).collect::<wasmtime::Result<_>>()?)
         }
         Type::Record(record) => {
             let object = value.as_object().filter(|object| object.len() == record.fields().len()).ok_or_else(unfit)?;
@@ -225,14 +222,11 @@ pub(super) fn from_json(value: &Value, ty: &Type, handles: &mut MakeHandle<'_>) 
             _ => return Err(unfit()),
         },
         Type::Flags(flags) => {
-            let names: Option<Vec<&str>> = value.as_array().and_then(|names| names.iter().map(text).collect());
+            let names: Option<Vec<&str>> = value.as_array().and_then(|names| names.iter().map(Value::as_str).collect());
             let names = names.filter(|names| names.iter().all(|name| flags.names().any(|flag| flag == *name)));
             Val::Flags(names.ok_or_else(unfit)?.into_iter().map(str::to_owned).collect())
         }
-        Type::Own(resource) => {
-            let number = value.get(HANDLE).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
-            Val::Resource(handles(number.ok_or_else(unfit)?, resource)?)
-        }
+        Type::Own(resource) => Val::Resource(handles(recorded_handle(value).ok_or_else(unfit)?, resource)?),
         _ => return Err(unfit()),
     })
 }
@@ -257,7 +251,8 @@ fn case_of(value: &Value) -> Option<(&str, Option<&Value>)> {
     }
 }
 
-fn bytes_from_json(value: &Value) -> Option<Vec<u8>> {
+/// The bytes that a recorded argument stands for; `None` if it is something else.
+pub(super) fn recorded_bytes(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::Array(none) if none.is_empty() => Some(Vec::new()),
         _ => match (value.get(TEXT), value.get(BYTES)) {
@@ -323,18 +318,20 @@ pub(super) fn exchanged(value: &Val, ty: &Type, exchange: &mut ExchangeHandle<'_
     })
 }
 
-/// The bytes that a recorded argument stands for; `None` if it is something else.
-pub(super) fn recorded_bytes(value: &Value) -> Option<Vec<u8>> {
-    bytes_from_json(value)
+/// The bytes that a function of an output stream writes; `None` if it writes none.
+pub(super) fn written_bytes(function: &str, what: &Value) -> Option<Vec<u8>> {
+    match function {
+        "write" | "blocking-write-and-flush" => recorded_bytes(what),
+        "write-zeroes" | "blocking-write-zeroes-and-flush" => {
+            Some(vec![0; usize::try_from(what.as_u64()?.min(ZEROES_MAX)).ok()?])
+        }
+        _ => None,
+    }
 }
 
 /// The number of a recorded handle.
 pub(super) fn recorded_handle(value: &Value) -> Option<u32> {
     value.get(HANDLE).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok())
-}
-
-fn text(value: &Value) -> Option<&str> {
-    value.as_str()
 }
 
 /// A float as text: exact, which a number of JSON is not with every parser.

@@ -19,10 +19,9 @@ use crate::shape::{ComponentShape, Exports, ToolCall, dev_source};
 use crate::wasi::guest_grants::GuestGrants;
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::{CallerLink, NoCaller};
-use toolcell_wall::contract;
 use toolcell_wall::failure::CallFailure;
 use toolcell_wall::report::{CallReport, ListedBeside};
-use toolcell_wall::weight;
+use toolcell_wall::{contract, weight};
 
 /// One call of one tool.
 pub struct CallInput<'a> {
@@ -148,16 +147,25 @@ impl ToolComponent {
         if let ComponentShape::Program(_) = self.tools() {
             return CallReport::without_running(Vec::new());
         }
-        let capabilities = GuestGrants::sealed_with("", descriptions.dev_source.as_deref());
-        let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
-        run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
+        self.run_sealed(limits, descriptions.dev_source.as_deref(), async |store, exports| match exports {
             Exports::Contract(functions) => functions.list_tools(store).await,
             Exports::Typed(_) | Exports::Program(_) => {
                 Err(wasmtime::Error::msg("the component lists its tools by their types"))
             }
         })
         .await
-        .report
+    }
+
+    /// Runs an export without grants, in a sandbox of its own.
+    async fn run_sealed<T>(
+        &self,
+        limits: &Limits,
+        dev_source: Option<&str>,
+        export: impl AsyncFnOnce(&mut Store<CallState>, &Exports) -> wasmtime::Result<T>,
+    ) -> CallReport<T> {
+        let capabilities = GuestGrants::sealed_with("", dev_source);
+        let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
+        run(self, terms, InstanceSource::Fresh, export).await.report
     }
 
     /// Makes a component that `toolcell dev` serves import the project's files, to find problems
@@ -165,34 +173,24 @@ impl ToolComponent {
     pub(crate) async fn import_dev_source(&self, limits: &Limits, source: Option<&str>) -> CallReport<()> {
         let export = dev_source::export(self.inspection().exports());
         let Some((source, export)) = source.zip(export) else { return CallReport::without_running(()) };
-        let capabilities = GuestGrants::sealed_with("", Some(source));
-        let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
-        let report = run(self, terms, InstanceSource::Fresh, async |store, exports| match exports.instance() {
+        let report = self.run_sealed(limits, Some(source), async |store, exports| match exports.instance() {
             Some(instance) => dev_source::load(store, instance, export).await,
             None => Ok(Ok(())),
-        })
-        .await
-        .report;
-        report.and_then(|loaded| loaded.map_err(CallFailure::Failed))
+        });
+        report.await.and_then(|loaded| loaded.map_err(CallFailure::Failed))
     }
 
     /// Asks the component for its prompts in the same way. Most components have none, and then
     /// nothing runs.
     async fn list_prompts(&self, limits: &Limits, dev_source: Option<&str>) -> CallReport<Vec<contract::GuestPrompt>> {
-        match self.tools() {
-            ComponentShape::Contract(indices) if indices.has_prompts() => {}
-            ComponentShape::Contract(_) | ComponentShape::Typed { .. } | ComponentShape::Program(_) => {
-                return CallReport::without_running(Vec::new());
-            }
+        if !matches!(self.tools(), ComponentShape::Contract(indices) if indices.has_prompts()) {
+            return CallReport::without_running(Vec::new());
         }
-        let capabilities = GuestGrants::sealed_with("", dev_source);
-        let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
-        run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
+        self.run_sealed(limits, dev_source, async |store, exports| match exports {
             Exports::Contract(functions) => functions.list_prompts(store).await,
             Exports::Typed(_) | Exports::Program(_) => Ok(Vec::new()),
         })
         .await
-        .report
     }
 
     /// Asks the component for its resources in the same way.
@@ -201,20 +199,14 @@ impl ToolComponent {
         limits: &Limits,
         dev_source: Option<&str>,
     ) -> CallReport<Vec<contract::ListedResource>> {
-        match self.tools() {
-            ComponentShape::Contract(indices) if indices.has_resources() => {}
-            ComponentShape::Contract(_) | ComponentShape::Typed { .. } | ComponentShape::Program(_) => {
-                return CallReport::without_running(Vec::new());
-            }
+        if !matches!(self.tools(), ComponentShape::Contract(indices) if indices.has_resources()) {
+            return CallReport::without_running(Vec::new());
         }
-        let capabilities = GuestGrants::sealed_with("", dev_source);
-        let terms = Terms { limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
-        run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
+        self.run_sealed(limits, dev_source, async |store, exports| match exports {
             Exports::Contract(functions) => functions.list_resources(store).await,
             Exports::Typed(_) | Exports::Program(_) => Ok(Vec::new()),
         })
         .await
-        .report
     }
 
     /// The prompts and the resources of the component, listed with these files of

@@ -33,10 +33,8 @@ impl PreparedQuestion {
             return Err(too_long(text.len(), bytes_max));
         }
         match scan::check_value(text, scan::DEPTH_MAX) {
-            Ok(scan::ScannedValue { duplicate: None }) => {}
-            Ok(scan::ScannedValue { duplicate: Some(key) }) => {
-                return Err(format!("it has the key {key:?} twice in one object"));
-            }
+            Ok(None) => {}
+            Ok(Some(key)) => return Err(format!("it has the key {key:?} twice in one object")),
             Err(error) => return Err(format!("it cannot be taken: {error}")),
         }
         let answer: Map<String, Value> = serde_json::from_str(text).map_err(|_| "it must be an object".to_owned())?;

@@ -47,10 +47,8 @@ impl ClientForm {
         }
         match scan::check_value(text, DEPTH_MAX) {
             Err(fault) => return Err(invalid(format!("is {fault}"))),
-            Ok(scan::ScannedValue { duplicate: Some(key) }) => {
-                return Err(invalid(format!("has the key {key:?} twice in one object")));
-            }
-            Ok(_) => {}
+            Ok(Some(key)) => return Err(invalid(format!("has the key {key:?} twice in one object"))),
+            Ok(None) => {}
         }
         let mut schema: Value = serde_json::from_str(text).map_err(|_| invalid("is not JSON".to_owned()))?;
         let fields = check(&schema, rich).map_err(invalid)?;

@@ -13,8 +13,7 @@ mod rounds;
 mod sampling;
 mod state;
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -23,9 +22,9 @@ use serde_json::value::RawValue;
 use crate::cancellation::Cancellation;
 use crate::frame::{RpcError, notification_frame};
 use crate::host::{Audience, Outbox};
+use crate::lock::lock;
 use crate::meta::Peer;
 use crate::method::Notification;
-use crate::revision::Revision;
 use crate::task::TaskHandle;
 
 use capabilities::{AskNeed, wanting};
@@ -223,22 +222,11 @@ struct CallRounds {
 struct LegacyRequests {
     open: Arc<PendingAsks>,
     outbox: Arc<dyn Outbox>,
-    capabilities: AskCapabilities,
-    revision: Revision,
+    peer: Peer,
     cancellation: Cancellation,
     used: Mutex<Vec<String>>,
     /// The ids of the pages that the person was last asked to go to.
     pages: Mutex<Vec<String>>,
-}
-
-impl fmt::Debug for CallAsking {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.mode {
-            AskingMode::Nobody => "Asking(nobody)",
-            AskingMode::Request(_) => "Asking(by request)",
-            AskingMode::Rounds(_) => "Asking(in rounds)",
-        })
-    }
 }
 
 impl CallAsking {
@@ -258,8 +246,7 @@ impl CallAsking {
         let requests = LegacyRequests {
             open: Arc::clone(open),
             outbox: Arc::clone(outbox),
-            capabilities: peer.capabilities,
-            revision: peer.revision,
+            peer: peer.clone(),
             cancellation: cancellation.clone(),
             used: Mutex::default(),
             pages: Mutex::default(),
@@ -278,15 +265,9 @@ impl CallAsking {
             AskingMode::Rounds(CallRounds { rounds, .. }) => {
                 AskingMode::Rounds(CallRounds { rounds: Arc::clone(rounds), beneath: Some(Arc::from(place)) })
             }
-            AskingMode::Request(requests) => AskingMode::Request(Arc::new(LegacyRequests {
-                open: Arc::clone(&requests.open),
-                outbox: Arc::clone(&requests.outbox),
-                capabilities: requests.capabilities,
-                revision: requests.revision,
-                cancellation: cancellation.clone(),
-                used: Mutex::default(),
-                pages: Mutex::default(),
-            })),
+            AskingMode::Request(requests) => {
+                Self::by_request(&requests.open, &requests.outbox, &requests.peer, cancellation).mode
+            }
         };
         Self { mode, task: self.task.clone() }
     }
@@ -325,25 +306,24 @@ impl CallAsking {
     /// True if the client can be asked this.
     #[must_use]
     pub fn supports(&self, kind: QuestionKind) -> bool {
-        match &self.mode {
-            AskingMode::Nobody => false,
-            AskingMode::Request(requests) => {
-                let hears = self.task.is_some() || requests.outbox.audience() != Audience::AnswerOnly;
-                requests.capabilities.has(kind) && hears
-            }
-            AskingMode::Rounds(CallRounds { rounds, .. }) => lock(rounds).supports(kind),
-        }
+        self.meets(AskNeed::Kind(kind))
     }
 
     /// True if the client can be asked for its model's message with `tools` and `toolChoice`.
     #[must_use]
     pub fn supports_sampling_tools(&self) -> bool {
-        self.supports(QuestionKind::Sampling)
-            && match &self.mode {
-                AskingMode::Nobody => false,
-                AskingMode::Request(requests) => requests.capabilities.meets(AskNeed::SamplingTools),
-                AskingMode::Rounds(CallRounds { rounds, .. }) => lock(rounds).meets(AskNeed::SamplingTools),
+        self.supports(QuestionKind::Sampling) && self.meets(AskNeed::SamplingTools)
+    }
+
+    fn meets(&self, need: AskNeed) -> bool {
+        match &self.mode {
+            AskingMode::Nobody => false,
+            AskingMode::Request(requests) => {
+                let hears = self.task.is_some() || requests.outbox.audience() != Audience::AnswerOnly;
+                requests.peer.capabilities.meets(need) && hears
             }
+            AskingMode::Rounds(CallRounds { rounds, .. }) => lock(rounds).meets(need),
+        }
     }
 
     /// Asks, and waits for all answers. Dropping the future withdraws the questions.
@@ -386,16 +366,16 @@ impl CallAsking {
                     (Err(asked), _) => asked,
                 }
             }
-            AskingMode::Request(requests) => match self.task() {
-                None => requests.ask(asks, terms).await,
-                Some(task) => match requests.prepare(asks, terms) {
-                    Err(error) => AskOutcome::Refused(error),
-                    Ok(questions) => match ask_task(task, &questions, terms).await {
-                        Ok(answers) => AskOutcome::Answered(answers),
-                        Err(error) => AskOutcome::Refused(error),
+            AskingMode::Request(requests) => {
+                let asked = match self.task() {
+                    None => requests.ask(asks, terms).await,
+                    Some(task) => match requests.prepare(asks, terms) {
+                        Ok(questions) => ask_task(task, &questions, terms).await.map(AskOutcome::Answered),
+                        Err(error) => Err(error),
                     },
-                },
-            },
+                };
+                asked.unwrap_or_else(AskOutcome::Refused)
+            }
         }
     }
 
@@ -499,36 +479,29 @@ const fn unsupported(kind: QuestionKind, need: AskNeed) -> ClientAskError {
 }
 
 impl LegacyRequests {
-    async fn ask(&self, asks: Vec<KeyedQuestion>, terms: AskTerms<'_>) -> AskOutcome {
-        let questions = match self.prepare(asks, terms) {
-            Ok(questions) => questions,
-            Err(error) => return AskOutcome::Refused(error),
-        };
+    async fn ask(&self, asks: Vec<KeyedQuestion>, terms: AskTerms<'_>) -> Result<AskOutcome, ClientAskError> {
+        let questions = self.prepare(asks, terms)?;
         match (self.outbox.audience(), questions.first()) {
-            (Audience::AnswerOnly, Some(first)) => return AskOutcome::Refused(ClientAskError::Unheard(first.kind)),
-            (Audience::Gone, _) => return AskOutcome::Refused(gone()),
+            (Audience::AnswerOnly, Some(first)) => return Err(ClientAskError::Unheard(first.kind)),
+            (Audience::Gone, _) => return Err(gone()),
             (Audience::AnswerOnly | Audience::Client, _) => {}
         }
         if self.cancellation.is_cancelled() {
-            return AskOutcome::Ended(Some("the call was cancelled".to_owned()));
+            return Ok(AskOutcome::Ended(Some("the call was cancelled".to_owned())));
         }
         // All are sent before the first wait: a person may answer them in any order.
         let send = |question| self.open.send(question, &self.outbox, &self.cancellation);
         let sent: Option<Vec<_>> = questions.iter().map(send).collect();
-        let Some(sent) = sent else {
-            return AskOutcome::Refused(gone());
-        };
+        let sent = sent.ok_or_else(gone)?;
         self.outbox.flush();
         let pages = questions.iter().zip(&sent).filter(|(question, _)| question.kind == QuestionKind::Page);
         *lock(&self.pages) = pages.map(|(_, pending)| pending.page_id()).collect();
         let mut answers = Vec::with_capacity(sent.len());
         for (question, pending) in questions.iter().zip(sent) {
-            match question.read_reply(pending.reply().await, terms.answer_bytes_max) {
-                Ok(answer) => answers.push(answer),
-                Err(text) => return AskOutcome::Refused(ClientAskError::Failed(text)),
-            }
+            let read = question.read_reply(pending.reply().await, terms.answer_bytes_max);
+            answers.push(read.map_err(ClientAskError::Failed)?);
         }
-        AskOutcome::Answered(answers)
+        Ok(AskOutcome::Answered(answers))
     }
 
     fn tell_pages_are_done(&self) {
@@ -545,11 +518,11 @@ impl LegacyRequests {
         let mut questions = Vec::with_capacity(asks.len());
         for ask in asks {
             let kind = ask.question.kind();
-            if !self.capabilities.has(kind) {
+            if !self.peer.capabilities.has(kind) {
                 return Err(unsupported(kind, AskNeed::Kind(kind)));
             }
-            let question = PreparedQuestion::new(ask, terms, self.revision)?;
-            if let Some(need) = question.lacking(self.capabilities).next() {
+            let question = PreparedQuestion::new(ask, terms, self.peer.revision)?;
+            if let Some(need) = question.lacking(self.peer.capabilities).next() {
                 return Err(unsupported(kind, need));
             }
             question::claim_key(&mut used, &question)?;
@@ -600,8 +573,4 @@ impl ReplyText {
             Err(error) => raw(error).map_or(Self::Gone, Self::Error),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,9 +9,10 @@ use super::capabilities::AskNeed;
 use super::form::ClientForm;
 use super::pending::AskName;
 use super::{AskCapabilities, AskTerms, ClientAskError, ClientQuestion, KeyedQuestion, QuestionKind, sampling};
-use crate::frame::{Object, push_base64, push_string};
+use crate::frame::{Object, base64, json_text, push_string};
 use crate::revision::Revision;
 use crate::sanitize;
+use crate::sealing::hex;
 use crate::task::RELATED_TASK;
 
 /// Longest key, in bytes. Every frame of its question contains it.
@@ -109,15 +110,14 @@ impl PreparedQuestion {
     /// The question as a task stores it. `related` adds the name of the task, for a client of
     /// 2025-11-25.
     pub(super) fn task_json(&self, related: Option<&str>) -> String {
-        let mut out = Vec::new();
-        let mut object = Object::open(&mut out);
-        object.text("method", self.method);
-        match related.map(|id| self.params_of_task(id)) {
-            Some(params) => object.json("params", &params),
-            None => object.raw("params", self.params.get()),
-        }
-        object.close();
-        String::from_utf8_lossy(&out).into_owned()
+        json_text(|out| {
+            let mut object = Object::open(out);
+            object.text("method", self.method);
+            match related.map(|id| self.params_of_task(id)) {
+                Some(params) => object.json("params", &params),
+                None => object.raw("params", self.params.get()),
+            }
+        })
     }
 
     /// The params with the name of the task, and an id for a page.
@@ -142,9 +142,7 @@ impl PreparedQuestion {
             text.push(0);
             text.extend_from_slice(permits.as_bytes());
         }
-        let mut out = Vec::new();
-        push_base64(&mut out, digest(&SHA256, &text).as_ref());
-        String::from_utf8_lossy(&out).into_owned()
+        base64(digest(&SHA256, &text).as_ref())
     }
 }
 
@@ -175,8 +173,8 @@ pub(super) fn placed_key(place: &str, key: &str) -> String {
     if whole.len() <= KEY_BYTES_MAX || key.len() > KEY_BYTES_MAX {
         return whole;
     }
-    let digest = digest(&SHA256, key.as_bytes());
-    let digits: String = digest.as_ref().iter().take(KEY_DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    let mut digits = hex(digest(&SHA256, key.as_bytes()).as_ref());
+    digits.truncate(2 * KEY_DIGEST_BYTES);
     format!("{place}/{digits}")
 }
 

@@ -17,7 +17,7 @@ use super::{
     ASKS_AT_ONCE_MAX, AskCapabilities, AskOutcome, AskTerms, ClientAnswer, ClientAskError, KeyedQuestion,
     PreparedQuestion, QuestionKind, question,
 };
-use crate::frame::{ErrorCode, Object, Params, RpcError, push_base64, scan};
+use crate::frame::{ErrorCode, Object, Params, RpcError, base64, scan};
 use crate::meta::{Peer, SERVER_INFO};
 use crate::method::Method;
 use crate::revision::Revision;
@@ -111,9 +111,7 @@ impl Round<'_> {
         let text = self.arguments.get();
         let arguments: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
         let text = serde_json::json!([self.method.name(), self.tool, self.binding, sorted(arguments)]).to_string();
-        let mut out = Vec::new();
-        push_base64(&mut out, digest(&SHA256, text.as_bytes()).as_ref());
-        String::from_utf8_lossy(&out).into_owned()
+        base64(digest(&SHA256, text.as_bytes()).as_ref())
     }
 }
 
@@ -168,14 +166,10 @@ impl InputRequired {
         for question in &self.requests {
             let mut request = Object::open(requests.key(&question.key));
             question.push_members(&mut request, None);
-            request.close();
         }
         requests.close();
         result.text("requestState", &self.state);
-        let mut meta = Object::open(result.key("_meta"));
-        meta.raw(SERVER_INFO, identity);
-        meta.close();
-        result.close();
+        Object::open(result.key("_meta")).raw(SERVER_INFO, identity);
     }
 }
 
@@ -225,10 +219,6 @@ impl Rounds {
             within_ms: 0,
             ending: None,
         })
-    }
-
-    pub(super) fn supports(&self, kind: QuestionKind) -> bool {
-        self.capabilities.has(kind)
     }
 
     pub(super) fn meets(&self, need: AskNeed) -> bool {

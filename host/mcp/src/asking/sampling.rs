@@ -29,13 +29,11 @@ pub(super) struct SamplingNeeds {
 
 /// Checks the params. Returns them on one line, with the capabilities that they need.
 pub(super) fn params(text: &str, rich: bool) -> Result<(String, SamplingNeeds), ClientAskError> {
-    let invalid = |what: String| ClientAskError::Invalid(what);
+    let invalid = ClientAskError::Invalid;
     match scan::check_value(text, DEPTH_MAX) {
         Err(fault) => return Err(invalid(format!("its params are {fault}"))),
-        Ok(scan::ScannedValue { duplicate: Some(key) }) => {
-            return Err(invalid(format!("its params have the key {key:?} twice in one object")));
-        }
-        Ok(_) => {}
+        Ok(Some(key)) => return Err(invalid(format!("its params have the key {key:?} twice in one object"))),
+        Ok(None) => {}
     }
     let mut params: Map<String, Value> =
         serde_json::from_str(text).map_err(|_| invalid("its params must be a JSON object".to_owned()))?;

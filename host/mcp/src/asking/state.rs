@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{decode_base64, push_base64};
+use crate::frame::{base64, decode_base64};
 use crate::sealing::{Purpose, StateKey};
 
 /// Longest `requestState`, in bytes: several times the default number of answers of the default
@@ -43,9 +43,7 @@ pub(super) fn new_chain() -> String {
     let mut bytes = [0; 16];
     // Without randomness nothing is sealed, so there is no further round.
     let _ = SystemRandom::new().fill(&mut bytes);
-    let mut out = Vec::new();
-    push_base64(&mut out, &bytes);
-    String::from_utf8_lossy(&out).into_owned()
+    base64(&bytes)
 }
 
 /// Milliseconds since 1970.
@@ -57,9 +55,7 @@ pub(crate) fn now_ms() -> u64 {
 /// Seals. `None` if the result would be too long, or the machine has no randomness.
 pub(super) fn seal(key: &StateKey, remembered: &Remembered) -> Option<String> {
     let sealed = key.seal(Purpose::RequestState, serde_json::to_vec(remembered).ok()?)?;
-    let mut out = Vec::new();
-    push_base64(&mut out, &sealed);
-    String::from_utf8(out).ok().filter(|text| text.len() <= STATE_BYTES_MAX)
+    Some(base64(&sealed)).filter(|text| text.len() <= STATE_BYTES_MAX)
 }
 
 /// Opens a state that [`seal`] made under the same key; `None` for anything else.

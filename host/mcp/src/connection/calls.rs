@@ -20,7 +20,7 @@ use crate::cancellation::Cancellation;
 use crate::completion::Completing;
 use crate::content::CallResult;
 use crate::events::CallEvents;
-use crate::frame::{ErrorCode, RequestId, RpcError, echo, error_frame, result_frame, scan};
+use crate::frame::{RequestId, RpcError, echo, error_frame, result_frame, scan};
 use crate::host::{Call, CallContext, Host, ServedCatalog, leave_thread};
 use crate::meta::{Peer, RequestMeta};
 use crate::method::Method;
@@ -116,6 +116,10 @@ impl Becomes {
 }
 
 impl RequestedCall {
+    pub(super) fn new(name: String, arguments: Box<RawValue>, becomes: Becomes, input: RoundInput) -> Self {
+        Self { name, arguments, becomes, input, is_inner: false, task_param: None }
+    }
+
     /// The call that this call of `call_tool` stands for, and its tool; or the answer if it is
     /// invalid, with the unknown name.
     fn inner<'t>(self, call: &McpTool, tools: &'t ToolList) -> Result<(Self, PlacedTool<'t>), NoInner> {
@@ -166,8 +170,8 @@ impl<H: Host> ConnectionParts<H> {
         }
         let arguments = raw(arguments.to_owned())?;
         let task_param = TaskParam::read(params, exchange.peer.revision)?;
-        let becomes = Becomes::ToolResult;
-        self.start(exchange, RequestedCall { name, arguments, becomes, input, is_inner: false, task_param })
+        let target = RequestedCall::new(name, arguments, Becomes::ToolResult, input);
+        self.start(exchange, RequestedCall { task_param, ..target })
     }
 
     /// Begins a call whose target is known, or queues it.
@@ -390,7 +394,7 @@ impl<H: Host> ConnectionParts<H> {
         for cancellation in running {
             cancellation.cancel();
         }
-        let error = RpcError::new(ErrorCode::Internal, "The server is shutting down");
+        let error = RpcError::internal("The server is shutting down");
         for queued in refused {
             queued.reply.send(Some(&queued.id), error_frame(Some(&queued.id), &error));
         }
@@ -503,7 +507,7 @@ impl<H: Host> AnswerDuty<H> {
 impl<H: Host> Drop for AnswerDuty<H> {
     fn drop(&mut self) {
         if !self.settled {
-            let error = RpcError::new(ErrorCode::Internal, "The call was abandoned before it ended");
+            let error = RpcError::internal("The call was abandoned before it ended");
             self.settle_with(|reply, id| reply.send(Some(id), error_frame(Some(id), &error)));
             self.shared.outbox.notice();
         }
@@ -589,7 +593,7 @@ impl<H: Host> BegunCall<H> {
             }
         }))
         .await;
-        let internal = || Ok(error_frame(Some(&permit.id), &RpcError::new(ErrorCode::Internal, "Internal error")));
+        let internal = || Ok(error_frame(Some(&permit.id), &RpcError::internal("Internal error")));
         match answered.unwrap_or_else(internal) {
             Ok(frame) => _ = permit.settle(frame),
             Err(error) => permit.refuse(&error),
@@ -636,6 +640,6 @@ pub(super) async fn caught<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Op
 
 /// Arguments in the form that is passed on.
 pub(super) fn raw(arguments: String) -> Result<Box<RawValue>, RpcError> {
-    let error = |_| RpcError::new(ErrorCode::Internal, "The arguments could not be kept");
+    let error = |_| RpcError::internal("The arguments could not be kept");
     RawValue::from_string(arguments).map_err(error)
 }

@@ -5,11 +5,12 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::reply::{BatchReplies, ReplyTo};
+use super::resources::CacheScope;
 use super::{ClientConnection, ConnectionParts, LegacyState, Passed, resources};
 use crate::asking::{AskCapabilities, AskName};
 use crate::frame::{
     BatchEntry, ErrorCode, ErrorId, FrameContent, McpMessage, McpRequest, Object, Params, RefusedFrame, RequestId,
-    RpcError, decode, error_frame, push_json, result_frame, scan,
+    RpcError, decode, error_frame, json_text, result_frame, scan,
 };
 use crate::host::{Host, Outbox, ServedCatalog as _, SharedFrame};
 use crate::meta::{
@@ -18,7 +19,7 @@ use crate::meta::{
 use crate::method::{Feature, Method, Notification};
 use crate::observer::RequestReport;
 use crate::revision::Revision;
-use crate::server::{McpServer, Offers};
+use crate::server::Offers;
 use crate::tool::ListedEntries;
 
 /// One request with everything that its answer needs.
@@ -48,9 +49,13 @@ impl<H: Host> RequestExchange<'_, H> {
     }
 
     /// Sends the result that `write` appends.
-    pub(super) fn answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), RpcError> {
-        self.reply.send(Some(self.id()), result_frame(self.id(), write));
+    pub(super) fn send(&self, frame: Vec<u8>) -> Result<(), RpcError> {
+        self.reply.send(Some(self.id()), frame);
         Ok(())
+    }
+
+    pub(super) fn answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), RpcError> {
+        self.send(result_frame(self.id(), write))
     }
 
     pub(super) fn acknowledge(&self) -> Result<(), RpcError> {
@@ -306,17 +311,14 @@ impl<H: Host> ConnectionParts<H> {
         let view = catalog.view(&self.caller);
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
         let page = tools.page(listed, revision, exchange.request.params.cursor(), self.server.options.page_size)?;
-        let typed = revision.features().typed_results;
+        let scope = CacheScope::of(catalog.tells_callers_apart());
         let mut place = 0;
-        let mut head = self.complete_frame(exchange.id(), typed, |result| {
+        let mut head = self.cacheable(exchange.id(), revision, scope, |result| {
             let entries = result.key(listed.name());
             entries.push(b'[');
             place = entries.len();
             entries.push(b']');
             result.text_if("nextCursor", page.next_cursor.as_deref());
-            if typed {
-                McpServer::<H>::push_list_caching(result, catalog.tells_callers_apart());
-            }
         });
         let tail = head.split_off(place);
         exchange.reply.send_shared(exchange.id(), SharedFrame { head, shared: page.json, tail });
@@ -333,11 +335,8 @@ impl<H: Host> ConnectionParts<H> {
             }
             members(&mut result);
             if typed {
-                let mut meta = Object::open(result.key("_meta"));
-                meta.raw(SERVER_INFO, &self.server.identity);
-                meta.close();
+                Object::open(result.key("_meta")).raw(SERVER_INFO, &self.server.identity);
             }
-            result.close();
         })
     }
 
@@ -368,14 +367,14 @@ fn modern_revision(version: &str) -> Result<Revision, RpcError> {
     let legacy = revision.is_some();
     let supported: Vec<&str> =
         Revision::ALL.into_iter().filter(|known| known.is_modern() || !legacy).map(Revision::name).collect();
-    let mut data = Vec::new();
-    let mut object = Object::open(&mut data);
-    object.json("supported", &supported);
-    push_json(object.key("requested"), name.as_ref());
-    object.close();
+    let data = json_text(|out| {
+        let mut object = Object::open(out);
+        object.json("supported", &supported);
+        object.json("requested", name.as_ref());
+    });
     Err(RpcError {
         code: ErrorCode::UnsupportedProtocolVersion,
         message: "Unsupported protocol version".into(),
-        data: String::from_utf8(data).ok(),
+        data: Some(data),
     })
 }

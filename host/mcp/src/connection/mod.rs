@@ -16,7 +16,7 @@ mod tasks;
 mod watched;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use toolcell_shared::TaskRecord;
 
@@ -24,6 +24,7 @@ use crate::asking::{AskName, PendingAsks, ReplyText};
 use crate::caller::Caller;
 use crate::frame::{ErrorId, OverlongFrame, RequestId, RpcError, error_frame};
 use crate::host::{Executor, Host, Outbox};
+use crate::lock::lock;
 use crate::meta::Peer;
 use crate::news::ResourceNews;
 use crate::resources::Holder;
@@ -279,7 +280,7 @@ enum UnansweredRequest {
 
 impl<H: Host> ConnectionParts<H> {
     fn state(&self) -> MutexGuard<'_, ConnectionState<H::Catalog>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn gate(&self) -> Gate {

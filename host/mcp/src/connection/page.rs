@@ -170,8 +170,8 @@ impl PageStart {
             Some((place, after)) => (place, after),
             None => (place, ""),
         };
-        let known = hex(known).ok_or_else(unknown)?;
-        let place = hex(place).ok_or_else(unknown)?;
+        let known = scan::hex(known).ok_or_else(unknown)?;
+        let place = scan::hex(place).ok_or_else(unknown)?;
         let place = match kind {
             "b" => Self::Below(usize::try_from(place).map_err(|_| unknown())?, after.to_owned()),
             "d" => Self::Declared(usize::try_from(place).map_err(|_| unknown())?),
@@ -189,12 +189,6 @@ impl PageStart {
             place => Ok(place),
         }
     }
-}
-
-/// A number as [`ResourcePage::next_cursor`] writes it.
-fn hex(digits: &str) -> Option<u64> {
-    let plain = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    u64::from_str_radix(digits, 16).ok().filter(|_| plain)
 }
 
 fn mark_of<'d>(declared: impl Iterator<Item = &'d &'d DeclaredResource>) -> u64 {

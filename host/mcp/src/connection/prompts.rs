@@ -12,7 +12,7 @@ use super::dispatch::RequestExchange;
 use crate::asking::RoundInput;
 use crate::completion::{Completing, Completions};
 use crate::declared::{DeclaredResource, ResourceReader};
-use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_json, result_frame, scan};
+use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, json_text, push_json, result_frame, scan};
 use crate::host::{Host, ServedCatalog as _};
 use crate::revision::{Revision, push_prompt_result};
 use crate::tool::{CheckedResult, McpPrompt, McpTool};
@@ -36,10 +36,7 @@ impl<H: Host> ConnectionParts<H> {
             };
             prompt.check(&arguments)?;
         }
-        self.start(
-            exchange,
-            RequestedCall { name: path, arguments, becomes: Becomes::Prompt, input, is_inner: false, task_param: None },
-        )
+        self.start(exchange, RequestedCall::new(path, arguments, Becomes::Prompt, input))
     }
 
     /// The messages of a prompt, from the result of its call.
@@ -69,8 +66,7 @@ impl<H: Host> ConnectionParts<H> {
         }
         let arguments = raw(completing.to_json())?;
         let becomes = Becomes::Completions(completing);
-        let input = RoundInput::default();
-        self.start(exchange, RequestedCall { name, arguments, becomes, input, is_inner: false, task_param: None })
+        self.start(exchange, RequestedCall::new(name, arguments, becomes, RoundInput::default()))
     }
 
     /// The entry whose argument is completed; fails if it has no such argument.
@@ -114,7 +110,7 @@ impl<H: Host> ConnectionParts<H> {
         found: Result<Completions, String>,
         revision: Revision,
     ) -> Result<Vec<u8>, RpcError> {
-        let found = found.map_err(|text| RpcError::new(ErrorCode::Internal, text))?;
+        let found = found.map_err(RpcError::internal)?;
         Ok(self.complete_frame(id, revision.features().typed_results, |result| {
             let mut completion = Object::open(result.key("completion"));
             push_json(completion.key("values"), found.values());
@@ -122,7 +118,6 @@ impl<H: Host> ConnectionParts<H> {
                 completion.json("total", &total);
             }
             completion.flag("hasMore", found.has_more());
-            completion.close();
         }))
     }
 }
@@ -138,9 +133,7 @@ fn prompt_arguments(text: &str) -> Result<Box<RawValue>, RpcError> {
     let given: BTreeMap<String, &RawValue> =
         serde_json::from_str(text).map_err(|_| RpcError::params("params.arguments must be an object"))?;
     let given: BTreeMap<_, _> = given.into_iter().filter(|(_, value)| value.get() != "null").collect();
-    let mut kept = Vec::with_capacity(text.len());
-    push_json(&mut kept, &given);
-    raw(String::from_utf8_lossy(&kept).into_owned())
+    raw(json_text(|out| push_json(out, &given)))
 }
 
 /// What is completed.

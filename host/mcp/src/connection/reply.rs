@@ -1,9 +1,10 @@
 //! The destination of the answer to one request: an outbox, or the array that answers a batch.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::frame::{ErrorCode, ErrorId, RequestId, RpcError, batch, error_frame};
 use crate::host::{Outbox, SharedFrame};
+use crate::lock::lock;
 
 /// Total bytes of the replies to one batch. Entries beyond it are answered with an error.
 const BATCH_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -60,7 +61,7 @@ impl ReplyTo {
         match self {
             Self::Direct(outbox) => outbox.not_taken(),
             Self::Batch(replies) => {
-                replies.state().is_taken = false;
+                lock(&replies.state).is_taken = false;
                 replies.settle(None);
             }
         }
@@ -102,7 +103,7 @@ impl BatchReplies {
 
     /// The destination of one more reply.
     pub(super) fn reply(self: &Arc<Self>) -> ReplyTo {
-        self.state().missing += 1;
+        lock(&self.state).missing += 1;
         ReplyTo::Batch(Arc::clone(self))
     }
 
@@ -111,12 +112,8 @@ impl BatchReplies {
         self.settle(None);
     }
 
-    fn state(&self) -> MutexGuard<'_, GatheredReply> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn settle(&self, answer: Option<(Option<&RequestId>, Vec<u8>)>) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if let Some((id, mut frame)) = answer {
             let is_long = state.bytes.saturating_add(frame.len()) > BATCH_REPLY_BYTES_MAX;
             if is_long || !self.outbox.keeps(frame.len()) {
@@ -124,7 +121,7 @@ impl BatchReplies {
                     true => "The replies to this batch are too long together",
                     false => "The reply is not kept: too many bytes of answers are unread",
                 };
-                let error = RpcError::new(ErrorCode::Internal, text);
+                let error = RpcError::internal(text);
                 // Only a revision with `null` ids has batches.
                 frame = error_frame(id.map_or(ErrorId::Null, ErrorId::Of), &error);
             }

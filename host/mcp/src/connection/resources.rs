@@ -15,7 +15,7 @@ use super::reply::ReplyTo;
 use crate::asking::RoundInput;
 use crate::content::{CallResult, ContentKind, Map, ResourceBody, ResultContent};
 use crate::declared::{DeclaredResource, HostReading, NotRead, ResourceReader};
-use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_number};
+use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, json_text, push_list, push_number};
 use crate::host::{Host, ServedCatalog as _, leave_thread};
 use crate::news::{ResourceNews, normal_uri};
 use crate::resources::{Holder, KeptResource, Part, StoreHolder, TIME_MAX};
@@ -49,6 +49,13 @@ type Views<'v> = dyn Fn(&str) -> Option<Map> + 'v;
 pub(super) enum CacheScope {
     Public,
     Private,
+}
+
+impl CacheScope {
+    /// Only the caller may cache what depends on its rights.
+    pub(super) const fn of(is_private: bool) -> Self {
+        if is_private { Self::Private } else { Self::Public }
+    }
 }
 
 /// One member of `contents`.
@@ -90,14 +97,12 @@ impl<H: Host> ConnectionParts<H> {
         page.take_entries(&folders, |folder, after, most| catalog.entries(folder, after, most));
         // Kept resources belong to the client.
         let is_private = catalog.tells_callers_apart() || (!templates && self.holder().is_some());
-        let scope = if is_private { CacheScope::Private } else { CacheScope::Public };
+        let scope = CacheScope::of(is_private);
         if let Some((store, holder)) = self.store().filter(|_| !templates)
             && let Some(after) = page.kept_after()
         {
             let declared: HashSet<String> = declared.into_iter().map(|declared| declared.uri.clone()).collect();
-            let shared = Arc::clone(self);
-            let id = exchange.id().clone();
-            self.answer_later(exchange, async move {
+            return self.answer_later(exchange, move |shared, id| async move {
                 // Declared ones among them are skipped. One more than fits shows that there is a
                 // next page.
                 let most = page.entries_max().saturating_add(declared.len()).saturating_add(1);
@@ -117,15 +122,13 @@ impl<H: Host> ConnectionParts<H> {
                 }
                 Ok(shared.listed(&id, listed, &page, revision, scope))
             });
-            return Ok(());
         }
         if let Some(holder) = self.holder().filter(|_| !templates) {
             let declared: HashSet<&str> = declared.iter().map(|declared| declared.uri.as_str()).collect();
             let after = |number| self.server.resources.after(&holder, number);
             page.take_kept(|uri| declared.contains(uri), after, revision);
         }
-        exchange.reply.send(Some(exchange.id()), self.listed(exchange.id(), listed, &page, revision, scope));
-        Ok(())
+        exchange.send(self.listed(exchange.id(), listed, &page, revision, scope))
     }
 
     fn listed(
@@ -157,20 +160,17 @@ impl<H: Host> ConnectionParts<H> {
         let reader = catalog.reader(&uri).filter(|declared| declared.is_seen_with(tools));
         match reader {
             Some(declared) if !matches!(declared.reader, ResourceReader::Tool { .. }) => {
-                self.read_by_host(&exchange, uri.into_owned());
-                return Ok(());
+                return self.read_by_host(&exchange, uri.into_owned());
             }
             Some(declared) => {
-                let target = RequestedCall { input, ..reading(declared, &uri)? };
+                let target = reading(declared, &uri, input)?;
                 return self.start(exchange, target);
             }
             None => {}
         }
         if let Some((store, holder)) = self.store() {
-            let shared = Arc::clone(self);
-            let id = exchange.id().clone();
             let uri = uri.into_owned();
-            self.answer_later(&exchange, async move {
+            return self.answer_later(&exchange, move |shared, id| async move {
                 let body = store.find(&holder.holder, &uri).await.map_err(store_away)?;
                 let parts = body.and_then(|body| Part::all_of_body(&body));
                 let parts = parts.ok_or_else(|| not_found(&uri, NOT_FOUND.to_owned(), revision))?;
@@ -180,25 +180,20 @@ impl<H: Host> ConnectionParts<H> {
                 let parts = parts.iter().map(|part| ContentPart::of(&uri, part));
                 Ok(shared.contents(&id, parts, revision, CacheScope::Private))
             });
-            return Ok(());
         }
         let found = self.holder().and_then(|holder| self.server.resources.find(&holder, &uri));
         let found = found.ok_or_else(|| not_found(&uri, NOT_FOUND.to_owned(), revision))?;
         let parts = found.parts.iter().map(|part| ContentPart::of(&found.uri, part));
-        let frame = self.contents(exchange.id(), parts, revision, CacheScope::Private);
-        exchange.reply.send(Some(exchange.id()), frame);
-        Ok(())
+        exchange.send(self.contents(exchange.id(), parts, revision, CacheScope::Private))
     }
 
     /// Makes the host read a resource.
-    fn read_by_host(self: &Arc<Self>, exchange: &RequestExchange<'_, H>, uri: String) {
+    fn read_by_host(self: &Arc<Self>, exchange: &RequestExchange<'_, H>, uri: String) -> Result<(), RpcError> {
         let catalog = Arc::clone(exchange.catalog.get(&*self.server.host));
-        let shared = Arc::clone(self);
-        let id = exchange.id().clone();
         let revision = exchange.peer.revision;
         let tells_apart = catalog.tells_callers_apart();
         let caller = self.caller.clone();
-        self.answer_later(exchange, async move {
+        self.answer_later(exchange, move |shared, id| async move {
             let request_id = id.to_string();
             let read = catalog.read(HostReading { uri: uri.clone(), caller, revision, request_id }).await;
             if read.as_ref().is_ok_and(|contents| is_long(&contents.body)) {
@@ -210,15 +205,14 @@ impl<H: Host> ConnectionParts<H> {
                     let body = &contents.body;
                     let meta = meta_text(None, Some(contents.meta));
                     let part = ContentPart { uri: &uri, mime_type, body, meta: meta.as_deref() };
-                    let scope =
-                        if tells_apart || contents.is_private { CacheScope::Private } else { CacheScope::Public };
+                    let scope = CacheScope::of(tells_apart || contents.is_private);
                     Ok(shared.contents(&id, std::iter::once(part), revision, scope))
                 }
                 Err(NotRead::Unknown) => Err(not_found(&uri, NOT_FOUND.to_owned(), revision)),
                 Err(NotRead::Refused(why)) => Err(unreadable(&uri, &why)),
-                Err(NotRead::Failed(why)) => Err(RpcError::new(ErrorCode::Internal, why)),
+                Err(NotRead::Failed(why)) => Err(RpcError::internal(why)),
             }
-        });
+        })
     }
 
     /// The contents of the resource, from the result of a call: its embedded resources, or else its
@@ -334,19 +328,21 @@ impl<H: Host> ConnectionParts<H> {
         Some((Arc::clone(store), holder))
     }
 
-    /// Answers a request once this future completes.
-    pub(super) fn answer_later(
+    /// Answers a request once this work on its id completes.
+    pub(super) fn answer_later<F: Future<Output = Result<Vec<u8>, RpcError>> + Send + 'static>(
         self: &Arc<Self>,
         exchange: &RequestExchange<'_, H>,
-        work: impl Future<Output = Result<Vec<u8>, RpcError>> + Send + 'static,
-    ) {
-        let owed = OwedAnswer { id: exchange.id().clone(), reply: Some(exchange.reply.clone()) };
-        let later = LaterRequest::begin(self);
+        work: impl FnOnce(Arc<Self>, RequestId) -> F,
+    ) -> Result<(), RpcError> {
+        let work = work(Arc::clone(self), exchange.id().clone());
+        self.state().later += 1;
+        let reply = Some(exchange.reply.clone());
+        let mut later = LaterAnswer { shared: Arc::clone(self), id: exchange.id().clone(), reply };
         self.executor.run(Box::pin(async move {
-            let internal = || Err(RpcError::new(ErrorCode::Internal, "Internal error"));
-            owed.settle(caught(pin!(work)).await.unwrap_or_else(internal));
-            drop(later);
+            let internal = || Err(RpcError::internal("Internal error"));
+            later.send(caught(pin!(work)).await.unwrap_or_else(internal));
         }));
+        Ok(())
     }
 
     /// The owner of the resources that this connection's calls embed. Anonymous callers without a
@@ -367,15 +363,9 @@ impl<H: Host> ConnectionParts<H> {
     ) -> Vec<u8> {
         let has_meta = revision.features().metas;
         self.cacheable(id, revision, scope, |result| {
-            let out = result.key("contents");
-            out.push(b'[');
-            for (place, ContentPart { uri, mime_type, body, meta }) in parts.enumerate() {
-                if place > 0 {
-                    out.push(b',');
-                }
+            push_list(result.key("contents"), parts, |out, ContentPart { uri, mime_type, body, meta }| {
                 push_resource_contents(out, uri, mime_type, body, meta.filter(|_| has_meta));
-            }
-            out.push(b']');
+            });
         })
     }
 
@@ -398,36 +388,15 @@ impl<H: Host> ConnectionParts<H> {
     }
 }
 
-/// One request that is answered later. The connection counts it.
-struct LaterRequest<H: Host>(Arc<ConnectionParts<H>>);
-
-impl<H: Host> LaterRequest<H> {
-    fn begin(shared: &Arc<ConnectionParts<H>>) -> Self {
-        shared.state().later += 1;
-        Self(Arc::clone(shared))
-    }
-}
-
-impl<H: Host> Drop for LaterRequest<H> {
-    fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.later = state.later.saturating_sub(1);
-        drop(state);
-        self.0.outbox.notice();
-    }
-}
-
-/// The duty to answer a request. If dropped without an answer, it answers with an error.
-struct OwedAnswer {
+/// The duty to answer a request later. The connection counts it. If dropped without an answer, it
+/// answers with an error.
+struct LaterAnswer<H: Host> {
+    shared: Arc<ConnectionParts<H>>,
     id: RequestId,
     reply: Option<ReplyTo>,
 }
 
-impl OwedAnswer {
-    fn settle(mut self, answer: Result<Vec<u8>, RpcError>) {
-        self.send(answer);
-    }
-
+impl<H: Host> LaterAnswer<H> {
     fn send(&mut self, answer: Result<Vec<u8>, RpcError>) {
         let Some(reply) = self.reply.take() else { return };
         match answer {
@@ -438,14 +407,18 @@ impl OwedAnswer {
     }
 }
 
-impl Drop for OwedAnswer {
+impl<H: Host> Drop for LaterAnswer<H> {
     fn drop(&mut self) {
-        self.send(Err(RpcError::new(ErrorCode::Internal, "The request was abandoned before it ended")));
+        self.send(Err(RpcError::internal("The request was abandoned before it ended")));
+        let mut state = self.shared.state();
+        state.later = state.later.saturating_sub(1);
+        drop(state);
+        self.shared.outbox.notice();
     }
 }
 
 fn store_away(_: Away) -> RpcError {
-    RpcError::new(ErrorCode::Internal, "The state that replicas share cannot be reached: try again")
+    RpcError::internal("The state that replicas share cannot be reached: try again")
 }
 
 impl<'a> ContentPart<'a> {
@@ -479,11 +452,7 @@ impl ResourceCall {
 
 /// True if writing this content takes long.
 fn is_long(body: &ResourceBody) -> bool {
-    let bytes = match body {
-        ResourceBody::Text(text) => text.len(),
-        ResourceBody::Blob(bytes) => bytes.len(),
-    };
-    bytes > LONG_BYTES
+    body.bytes() > LONG_BYTES
 }
 
 fn is_embedded(content: &ResultContent) -> bool {
@@ -491,21 +460,14 @@ fn is_embedded(content: &ResultContent) -> bool {
 }
 
 /// The call that reads an address.
-fn reading(declared: &DeclaredResource, uri: &str) -> Result<RequestedCall, RpcError> {
+fn reading(declared: &DeclaredResource, uri: &str, input: RoundInput) -> Result<RequestedCall, RpcError> {
     let ResourceReader::Tool { tool, argument } = &declared.reader else {
-        return Err(RpcError::new(ErrorCode::Internal, "No tool reads this resource"));
+        return Err(RpcError::internal("No tool reads this resource"));
     };
     let arguments = serde_json::Map::from_iter([(argument.clone(), uri.into())]);
     let arguments = raw(serde_json::Value::Object(arguments).to_string())?;
     let becomes = Becomes::Resource(ResourceCall { uri: uri.to_owned(), mime_type: declared.mime_type.clone() });
-    Ok(RequestedCall {
-        name: tool.clone(),
-        arguments,
-        becomes,
-        input: RoundInput::default(),
-        is_inner: false,
-        task_param: None,
-    })
+    Ok(RequestedCall::new(tool.clone(), arguments, becomes, input))
 }
 
 const NOT_FOUND: &str = "Resource not found: there is what the server declares, and what tools embedded in results for this client, while it \
@@ -524,7 +486,7 @@ fn not_found(uri: &str, text: String, revision: Revision) -> RpcError {
 
 /// The error for a resource that exists: its tool failed, a limit was met, or a person declined.
 fn unreadable(uri: &str, why: &str) -> RpcError {
-    about(uri, RpcError::new(ErrorCode::Internal, not_read(why)))
+    about(uri, RpcError::internal(not_read(why)))
 }
 
 fn not_read(why: &str) -> String {
@@ -533,9 +495,6 @@ fn not_read(why: &str) -> String {
 
 /// The error with the address in its data.
 fn about(uri: &str, error: RpcError) -> RpcError {
-    let mut data = Vec::new();
-    let mut object = Object::open(&mut data);
-    object.text("uri", &echo(uri));
-    object.close();
-    RpcError { data: String::from_utf8(data).ok(), ..error }
+    let data = json_text(|out| Object::open(out).text("uri", &echo(uri)));
+    RpcError { data: Some(data), ..error }
 }

@@ -8,7 +8,7 @@ use super::ConnectionParts;
 use super::dispatch::RequestExchange;
 use super::resources::CacheScope;
 use crate::declared::{FolderChild, Skill};
-use crate::frame::{Object, RpcError, echo};
+use crate::frame::{Object, RpcError, echo, json_text, push_list};
 use crate::host::{Host, ServedCatalog as _};
 use crate::tool::{ToolList, first_of};
 
@@ -34,13 +34,11 @@ impl<H: Host> ConnectionParts<H> {
         let seen: Vec<&Skill> = catalog.skills().iter().filter(|skill| skill.is_seen_with(tools)).collect();
         let entries: Vec<SkillEntry<'_>> = seen.iter().map(|skill| (skill.uri.as_str(), skill.json.as_str())).collect();
         let page = self.page_of("skills", &entries, exchange.request.params.cursor())?;
-        let scope = if catalog.tells_callers_apart() { CacheScope::Private } else { CacheScope::Public };
-        let frame = self.cacheable(exchange.id(), exchange.peer.revision, scope, |result| {
+        let scope = CacheScope::of(catalog.tells_callers_apart());
+        exchange.send(self.cacheable(exchange.id(), exchange.peer.revision, scope, |result| {
             push_entries(result.key("skills"), entries.get(page.places).unwrap_or_default());
             result.text_if("nextCursor", page.next_cursor.as_deref());
-        });
-        exchange.reply.send(Some(exchange.id()), frame);
-        Ok(())
+        }))
     }
 
     pub(super) fn get_skill(&self, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
@@ -50,12 +48,10 @@ impl<H: Host> ConnectionParts<H> {
         let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
         let skill = catalog.skills().iter().find(|skill| skill.uri == uri && skill.is_seen_with(tools));
         let skill = skill.ok_or_else(|| RpcError::params(format!("No skill is served at {}", echo(&uri))))?;
-        let scope = if catalog.tells_callers_apart() { CacheScope::Private } else { CacheScope::Public };
-        let frame = self.cacheable(exchange.id(), exchange.peer.revision, scope, |result| {
+        let scope = CacheScope::of(catalog.tells_callers_apart());
+        exchange.send(self.cacheable(exchange.id(), exchange.peer.revision, scope, |result| {
             result.raw("skill", &skill.json);
-        });
-        exchange.reply.send(Some(exchange.id()), frame);
-        Ok(())
+        }))
     }
 
     /// Lists the direct entries of a folder, as far as the caller sees them.
@@ -72,12 +68,10 @@ impl<H: Host> ConnectionParts<H> {
         let entries: Vec<SkillEntry<'_>> = uris.zip(entries.iter().map(String::as_str)).collect();
         let page = self.page_of("resources", &entries, exchange.request.params.cursor())?;
         let typed = exchange.peer.revision.features().typed_results;
-        let frame = self.complete_frame(exchange.id(), typed, |result| {
+        exchange.send(self.complete_frame(exchange.id(), typed, |result| {
             push_entries(result.key("resources"), entries.get(page.places).unwrap_or_default());
             result.text_if("nextCursor", page.next_cursor.as_deref());
-        });
-        exchange.reply.send(Some(exchange.id()), frame);
-        Ok(())
+        }))
     }
 
     /// The page at a cursor, bounded in entries and bytes. Any replica with the same list accepts
@@ -113,27 +107,19 @@ impl Skill {
 impl FolderChild {
     /// Its entry (2026-07-28, `Resource`).
     fn json(&self) -> String {
-        let mut out = Vec::new();
-        let mut entry = Object::open(&mut out);
-        entry.text("uri", &self.uri);
-        entry.text("name", &self.name);
-        entry.text_if("description", self.description.as_deref());
-        entry.text("mimeType", &self.mime_type);
-        if let Some(size) = self.size_bytes {
-            entry.json("size", &size);
-        }
-        entry.close();
-        String::from_utf8(out).unwrap_or_default()
+        json_text(|out| {
+            let mut entry = Object::open(out);
+            entry.text("uri", &self.uri);
+            entry.text("name", &self.name);
+            entry.text_if("description", self.description.as_deref());
+            entry.text("mimeType", &self.mime_type);
+            if let Some(size) = self.size_bytes {
+                entry.json("size", &size);
+            }
+        })
     }
 }
 
 fn push_entries(out: &mut Vec<u8>, entries: &[SkillEntry<'_>]) {
-    out.push(b'[');
-    for (place, (_, json)) in entries.iter().enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(json.as_bytes());
-    }
-    out.push(b']');
+    push_list(out, entries, |out, (_, json)| out.extend_from_slice(json.as_bytes()));
 }

@@ -9,7 +9,7 @@ use super::dispatch::RequestExchange;
 use super::task_news::TaskWatch;
 use super::watched::WatchedUris;
 use super::{ConnectionParts, UnansweredRequest};
-use crate::frame::{ErrorCode, Object, Params, RequestId, RpcError, notification_frame, result_frame, scan};
+use crate::frame::{Object, Params, RequestId, RpcError, notification_frame, result_frame, scan};
 use crate::host::{Host, Outbox, ServedCatalog as _};
 use crate::meta::{SERVER_INFO, SUBSCRIPTION_ID};
 use crate::method::Notification;
@@ -72,18 +72,13 @@ fn wanted(params: &Params<'_>) -> Result<ListenRequest, RpcError> {
         list.iter().map(|text| text.as_str().map(str::to_owned).ok_or_else(no_list)).collect()
     };
     let flag = |member: &str| filter.get(member).and_then(Value::as_bool).unwrap_or_default();
-    let wants = Wants {
-        tools: flag("toolsListChanged"),
-        prompts: flag("promptsListChanged"),
-        resources: flag("resourcesListChanged"),
-    };
+    let [tools, prompts, resources] = FLAGS.map(flag);
+    let wants = Wants { tools, prompts, resources };
     Ok(ListenRequest { wants, uris: strings("resourceSubscriptions")?, tasks: strings("taskIds")? })
 }
 
 pub(super) fn tag(params: &mut Object<'_>, id: &RequestId) {
-    let mut meta = Object::open(params.key("_meta"));
-    id.push(meta.key(SUBSCRIPTION_ID));
-    meta.close();
+    id.push(Object::open(params.key("_meta")).key(SUBSCRIPTION_ID));
 }
 
 impl<H: Host> ConnectionParts<H> {
@@ -100,11 +95,7 @@ impl<H: Host> ConnectionParts<H> {
         let frame = notification_frame(Notification::Acknowledged, |params| {
             tag(params, id);
             let mut honoured = Object::open(params.key("notifications"));
-            for (flag, is_wanted) in [
-                ("toolsListChanged", wants.tools),
-                ("promptsListChanged", wants.prompts),
-                ("resourcesListChanged", wants.resources),
-            ] {
+            for (flag, is_wanted) in FLAGS.into_iter().zip([wants.tools, wants.prompts, wants.resources]) {
                 if is_wanted {
                     honoured.flag(flag, true);
                 }
@@ -116,7 +107,6 @@ impl<H: Host> ConnectionParts<H> {
             if !ids.is_empty() {
                 honoured.json("taskIds", &ids);
             }
-            honoured.close();
         });
         self.listen_for_changes();
         let mut state = self.state();
@@ -125,7 +115,7 @@ impl<H: Host> ConnectionParts<H> {
         if open >= most {
             // The request is valid, but the server has no room for it.
             let text = format!("At most {most} subscriptions of one connection may be open: cancel one first");
-            return Err(RpcError::new(ErrorCode::Internal, text));
+            return Err(RpcError::internal(text));
         }
         let outbox = Arc::clone(exchange.reply.outbox());
         // Subscribed and acknowledged under one lock, so that no change is lost or sent before the
@@ -155,7 +145,7 @@ impl<H: Host> ConnectionParts<H> {
             return Ok(tasks);
         }
         // The request is valid, but the server has no room for it.
-        Err(RpcError::new(ErrorCode::Internal, format!("At most {most} tasks of one request are watched")))
+        Err(RpcError::internal(format!("At most {most} tasks of one request are watched")))
     }
 
     /// Watches a resource for a legacy session. It need not exist yet.
@@ -182,12 +172,10 @@ impl<H: Host> ConnectionParts<H> {
     ) -> Result<(), RpcError> {
         let Some(elsewhere) = self.elsewhere.get() else { return exchange.acknowledge() };
         let known = elsewhere.watch(uri, watches);
-        let id = exchange.id().clone();
-        self.answer_later(exchange, async move {
+        self.answer_later(exchange, move |_, id| async move {
             known.await;
             Ok(result_frame(&id, |out| out.extend_from_slice(b"{}")))
-        });
-        Ok(())
+        })
     }
 
     pub(super) fn watch(&self, uri: &str) -> Result<(), RpcError> {
@@ -265,9 +253,7 @@ impl<H: Host> ConnectionParts<H> {
                 told.push(Arc::clone(outbox));
             }
         }
-        for outbox in told {
-            outbox.flush();
-        }
+        told.iter().for_each(|outbox| outbox.flush());
         waits
     }
 
@@ -297,9 +283,7 @@ impl<H: Host> ConnectionParts<H> {
                 told.push(Arc::clone(outbox));
             }
         }
-        for outbox in told {
-            outbox.flush();
-        }
+        told.iter().for_each(|outbox| outbox.flush());
     }
 
     /// Notifies all listeners of the lists that changed for their revisions.
@@ -336,9 +320,7 @@ impl<H: Host> ConnectionParts<H> {
                 }
             }
         }
-        for outbox in told {
-            outbox.flush();
-        }
+        told.iter().for_each(|outbox| outbox.flush());
     }
 
     /// Ends every subscription with its result, the last message on it (2026-07-28, Subscriptions,
@@ -361,8 +343,6 @@ impl<H: Host> ConnectionParts<H> {
                 let mut meta = Object::open(result.key("_meta"));
                 id.push(meta.key(SUBSCRIPTION_ID));
                 meta.raw(SERVER_INFO, &self.server.identity);
-                meta.close();
-                result.close();
             }));
             if self.number.get().is_some() {
                 subscription.outbox.queue(notification_frame(Notification::Cancelled, |params| {

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
@@ -11,11 +10,12 @@ use toolcell_shared::{Changed, Creation, NewTask, TaskChange, TaskRecord, TaskSt
 
 use super::ConnectionParts;
 use super::calls::{AnswerDuty, BegunCall, caught, perform};
-use crate::frame::{ErrorCode, Object, RpcError, result_frame};
+use crate::frame::{Object, RpcError, result_frame};
 use crate::host::{CallContext, Host, ServedCatalog as _};
 use crate::meta::SERVER_INFO;
 use crate::revision::{Revision, push_result};
-use crate::task::{BegunTask, TaskBody, TaskHandle, TaskOptions, TaskStart, new_id, push_created, push_legacy};
+use crate::sealing::random_name;
+use crate::task::{BegunTask, TaskBody, TaskHandle, TaskOptions, TaskStart, push_created, push_legacy};
 
 /// Pause between two status messages of a task: nobody polls more often.
 const REPORT_EVERY: Duration = Duration::from_millis(250);
@@ -53,14 +53,6 @@ struct RunningTask<'h> {
     revision: Revision,
 }
 
-impl<H: Host> ConnectionParts<H> {
-    /// Subscribes the session's client to notifications of a task.
-    fn watch_own(&self, id: &str) {
-        let most = self.server.options.watched_max;
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).tasks.add(id, most);
-    }
-}
-
 impl<H: Host> BegunCall<H> {
     /// Runs the call as a task, or until it becomes one.
     pub(super) async fn run_as(self, PlannedTask { start, handle }: PlannedTask) {
@@ -85,7 +77,7 @@ impl<H: Host> BegunCall<H> {
             }
             Ok((out, result.is_error))
         });
-        let internal = || Err(RpcError::new(ErrorCode::Internal, "Internal error"));
+        let internal = || Err(RpcError::internal("Internal error"));
         let mut work = pin!(async { caught(work).await.unwrap_or_else(internal) });
         if !start.after.is_zero() {
             tokio::select! {
@@ -96,7 +88,7 @@ impl<H: Host> BegunCall<H> {
         }
         let ttl = start.ttl.map_or(options.ttl, |ttl| ttl.min(options.ttl_max)).max(Duration::from_millis(1));
         let begun = async {
-            let id = new_id().ok_or_else(|| unkept("The machine gives no random numbers"))?;
+            let id = random_name().ok_or_else(|| unkept("The machine gives no random numbers"))?;
             let new = NewTask { id: &id, caller: shared.caller.name(), ttl, bytes };
             match store.create(&new).await {
                 Ok(Creation::Created) => match store.find(shared.caller.name(), &id).await {
@@ -129,7 +121,8 @@ impl<H: Host> BegunCall<H> {
         }
         shared.server.tasks.runs(&task.id, &task.handle, &cancellation);
         if legacy {
-            shared.watch_own(&task.id);
+            // The session's client is notified of its own tasks.
+            shared.state().tasks.add(&task.id, shared.server.options.watched_max);
         }
         let frame = result_frame(&permit.id, |out| task.push_creation(out, &created, &shared.server.identity));
         // From here on the request is answered, and its connection is free.
@@ -178,7 +171,7 @@ fn answer<H: Host>(permit: AnswerDuty<H>, outcome: TaskOutcome) {
 
 /// The error for a task that could not be stored.
 fn unkept(why: &'static str) -> RpcError {
-    RpcError::new(ErrorCode::Internal, format!("{why}, so the call was not begun; try again later"))
+    RpcError::internal(format!("{why}, so the call was not begun; try again later"))
 }
 
 impl RunningTask<'_> {
@@ -188,15 +181,10 @@ impl RunningTask<'_> {
         if self.revision.is_modern() {
             result.text("resultType", "task");
             push_created(&mut result, task, self.options.poll);
-            let mut meta = Object::open(result.key("_meta"));
-            meta.raw(SERVER_INFO, identity);
-            meta.close();
+            Object::open(result.key("_meta")).raw(SERVER_INFO, identity);
         } else {
-            let mut object = Object::open(result.key("task"));
-            push_legacy(&mut object, task, self.options.poll);
-            object.close();
+            push_legacy(&mut Object::open(result.key("task")), task, self.options.poll);
         }
-        result.close();
     }
 
     /// Runs the call to its end. Meanwhile its client may answer questions, cancel, and get its
@@ -249,7 +237,7 @@ impl RunningTask<'_> {
             match self.store.change(&self.id, ends).await {
                 Ok(Changed::Done | Changed::Over) => return,
                 Ok(Changed::NoRoom) => {
-                    let error = RpcError::new(ErrorCode::Internal, "There is no room to keep the result of the task");
+                    let error = RpcError::internal("There is no room to keep the result of the task");
                     let body = TaskBody::of_error(&error);
                     let fails = TaskChange::Ends { status: TaskStatus::Failed, body: &body, message: &error.message };
                     let _ = self.store.change(&self.id, fails).await;
@@ -268,7 +256,7 @@ impl RunningTask<'_> {
                 let bytes = result.len();
                 let most = self.options.result_bytes_max;
                 let text = format!("The result of the task has {bytes} bytes, and at most {most} are kept");
-                failed(&RpcError::new(ErrorCode::Internal, text))
+                failed(&RpcError::internal(text))
             }
             // In 2025-11-25 a tool's failure is one of the task ("Task Status").
             Ok((result, true)) if !self.revision.is_modern() => {

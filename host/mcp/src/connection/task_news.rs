@@ -73,9 +73,7 @@ impl<H: Host> ConnectionParts<H> {
                 }
             }
         }
-        for outbox in told {
-            outbox.flush();
-        }
+        told.iter().for_each(|outbox| outbox.flush());
     }
 
     /// Notifies a new subscription of the current state of its tasks: they may have ended before it

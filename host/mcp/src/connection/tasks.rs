@@ -15,7 +15,7 @@ use super::{ConnectionParts, UnansweredRequest};
 use crate::asking::{ReplyText, RoundInput};
 use crate::cancellation::Cancellation;
 use crate::events::CallEvents;
-use crate::frame::{ErrorCode, Object, RpcError, push_json, result_frame, scan};
+use crate::frame::{Object, RpcError, push_json, push_list, result_frame, scan};
 use crate::host::{Host, Outbox};
 use crate::task::{
     CANCELLED_MESSAGE, RELATED_TASK, TaskBody, TaskOptions, name_of, push_detailed, push_legacy, undeclared,
@@ -33,7 +33,7 @@ fn unknown() -> RpcError {
 }
 
 fn away<E>(_: E) -> RpcError {
-    RpcError::new(ErrorCode::Internal, "The state that replicas share cannot be reached; try again")
+    RpcError::internal("The state that replicas share cannot be reached; try again")
 }
 
 /// A question that was sent to a client, and its future answer.
@@ -47,33 +47,26 @@ impl<H: Host> ConnectionParts<H> {
     }
 
     /// The store of tasks, and the name of the task in a request.
-    fn task_asked<'s>(
-        &'s self,
-        exchange: &RequestExchange<'_, H>,
-    ) -> Result<(&'s Arc<dyn Tasks>, TaskOptions, String), RpcError> {
+    fn task_asked(&self, exchange: &RequestExchange<'_, H>) -> Result<(Arc<dyn Tasks>, TaskOptions, String), RpcError> {
         if exchange.peer.revision.is_modern() && !exchange.peer.capabilities.tasks() {
             return Err(undeclared("This client"));
         }
         let id = exchange.request.params.string("taskId")?.into_owned();
         let (store, options) = self.server.tasks.kept().ok_or_else(unknown)?;
-        if id.len() > TASK_ID_BYTES_MAX { Err(unknown()) } else { Ok((store, *options, id)) }
+        if id.len() > TASK_ID_BYTES_MAX { Err(unknown()) } else { Ok((Arc::clone(store), *options, id)) }
     }
 
     /// Answers with the current state of a task.
     pub(super) fn get_task(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (store, options, task) = self.task_asked(exchange)?;
-        let shared = Arc::clone(self);
-        let store = Arc::clone(store);
-        let id = exchange.id().clone();
         let modern = exchange.peer.revision.is_modern();
-        self.answer_later(exchange, async move {
+        self.answer_later(exchange, move |shared, id| async move {
             let task = store.find(shared.caller.name(), &task).await.map_err(away)?.ok_or_else(unknown)?;
             Ok(shared.complete_frame(&id, modern, |result| match modern {
                 true => push_detailed(result, &task, options.poll),
                 false => push_legacy(result, &task, options.poll),
             }))
-        });
-        Ok(())
+        })
     }
 
     /// Accepts answers to the questions of a task.
@@ -88,23 +81,16 @@ impl<H: Host> ConnectionParts<H> {
         if bytes > ANSWERS_BYTES_MAX {
             return Err(RpcError::params(format!("params.inputResponses has more than {ANSWERS_BYTES_MAX} bytes")));
         }
-        let shared = Arc::clone(self);
-        let store = Arc::clone(store);
-        let id = exchange.id().clone();
-        self.answer_later(exchange, async move {
+        self.answer_later(exchange, move |shared, id| async move {
             let known = store.answer(shared.caller.name(), &task, &answers).await.map_err(away)?;
             if known { Ok(shared.complete_frame(&id, true, |_| {})) } else { Err(unknown()) }
-        });
-        Ok(())
+        })
     }
 
     pub(super) fn cancel_task(self: &Arc<Self>, exchange: &RequestExchange<'_, H>) -> Result<(), RpcError> {
         let (store, options, task) = self.task_asked(exchange)?;
-        let shared = Arc::clone(self);
-        let store = Arc::clone(store);
-        let id = exchange.id().clone();
         let modern = exchange.peer.revision.is_modern();
-        self.answer_later(exchange, async move {
+        self.answer_later(exchange, move |shared, id| async move {
             let cancelled = store.cancel(shared.caller.name(), &task, CANCELLED_MESSAGE).await.map_err(away)?;
             let (before, task) = cancelled.ok_or_else(unknown)?;
             if modern {
@@ -115,8 +101,7 @@ impl<H: Host> ConnectionParts<H> {
                 return Err(RpcError::params(text));
             }
             Ok(shared.complete_frame(&id, false, |result| push_legacy(result, &task, options.poll)))
-        });
-        Ok(())
+        })
     }
 
     /// Lists one page of the caller's tasks.
@@ -129,32 +114,21 @@ impl<H: Host> ConnectionParts<H> {
             Some(cursor) => page_after(cursor)?,
         };
         let (store, options) = self.server.tasks.kept().ok_or_else(unknown)?;
-        let shared = Arc::clone(self);
         let store = Arc::clone(store);
         let options = *options;
-        let id = exchange.id().clone();
         let most = self.server.options.page_size.max(1);
-        self.answer_later(exchange, async move {
+        self.answer_later(exchange, move |shared, id| async move {
             let mut tasks = store.list(shared.caller.name(), after, most.saturating_add(1)).await.map_err(away)?;
             let more = tasks.len() > most;
             tasks.truncate(most);
             Ok(shared.complete_frame(&id, false, |result| {
-                let out = result.key("tasks");
-                out.push(b'[');
-                for (place, task) in tasks.iter().enumerate() {
-                    if place > 0 {
-                        out.push(b',');
-                    }
-                    let mut object = Object::open(out);
-                    push_legacy(&mut object, task, options.poll);
-                    object.close();
-                }
-                out.push(b']');
+                push_list(result.key("tasks"), &tasks, |out, task| {
+                    push_legacy(&mut Object::open(out), task, options.poll);
+                });
                 let last = tasks.last().filter(|_| more);
                 result.text_if("nextCursor", last.map(|task| format!("{:x}", task.number)).as_deref());
             }))
-        });
-        Ok(())
+        })
     }
 
     /// Waits for the end of a task, and answers with its result. Meanwhile the client gets the
@@ -170,7 +144,7 @@ impl<H: Host> ConnectionParts<H> {
             let most = self.server.options.pending_calls_max.max(1);
             if state.waiting >= most {
                 let text = format!("At most {most} requests of one connection may wait for tasks");
-                return Err(RpcError::new(ErrorCode::Internal, text));
+                return Err(RpcError::internal(text));
             }
             state.waiting += 1;
             state.sequence += 1;
@@ -185,10 +159,9 @@ impl<H: Host> ConnectionParts<H> {
         };
         let permit = AnswerDuty::waiting(self, id, sequence, reply);
         let shared = Arc::clone(self);
-        let store = Arc::clone(store);
         self.executor.run(Box::pin(async move {
             let work = shared.ended(&store, &task, &outbox, &cancellation);
-            let internal = || Err(RpcError::new(ErrorCode::Internal, "Internal error"));
+            let internal = || Err(RpcError::internal("Internal error"));
             match caught(pin!(work)).await.unwrap_or_else(internal) {
                 Ok(ended) => match TaskBody::read(&ended.body) {
                     Some(TaskBody::Result(result)) => {
@@ -201,7 +174,7 @@ impl<H: Host> ConnectionParts<H> {
                         frame.extend_from_slice(format!(",\"error\":{error}}}").as_bytes());
                         permit.settle(frame);
                     }
-                    None => permit.refuse(&RpcError::new(ErrorCode::Internal, message_of(&ended))),
+                    None => permit.refuse(&RpcError::internal(message_of(&ended))),
                 },
                 Err(error) => permit.refuse(&error),
             }
@@ -222,7 +195,7 @@ impl<H: Host> ConnectionParts<H> {
         let mut answered: Vec<String> = Vec::new();
         loop {
             if cancellation.is_cancelled() {
-                return Err(RpcError::new(ErrorCode::Internal, "The server is shutting down"));
+                return Err(RpcError::internal("The server is shutting down"));
             }
             let may_ask = awaited.may_ask();
             let changed = awaited.changed();
@@ -238,7 +211,7 @@ impl<H: Host> ConnectionParts<H> {
                         continue;
                     }
                     let Some(pending) = self.asks.send_stored(question, outbox, cancellation) else {
-                        return Err(RpcError::new(ErrorCode::Internal, "The client is gone"));
+                        return Err(RpcError::internal("The client is gone"));
                     };
                     sent.push((key.clone(), Box::pin(pending.reply())));
                 }
@@ -288,7 +261,5 @@ fn push_related(out: &mut Vec<u8>, result: &str, id: &str) {
 /// The number in a cursor (its JSON text).
 fn page_after(cursor: &str) -> Result<u64, RpcError> {
     let text = scan::string(cursor).ok_or_else(|| RpcError::params("The cursor must be a string"))?;
-    let plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let number = u64::from_str_radix(&text, 16).ok().filter(|_| plain);
-    number.ok_or_else(|| RpcError::params("The cursor is not one that this server gave"))
+    scan::hex(&text).ok_or_else(|| RpcError::params("The cursor is not one that this server gave"))
 }

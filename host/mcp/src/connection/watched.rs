@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::frame::{ErrorCode, RpcError};
+use crate::frame::RpcError;
 use crate::news::{WATCHED_URI_BYTES_MAX, WatchShare, normal_uri};
 
 /// Watched addresses, as the client wrote them.
@@ -39,7 +39,7 @@ impl WatchedUris {
             return Ok(());
         }
         // The request is valid, but the server has no room for it.
-        let full = |text: String| RpcError::new(ErrorCode::Internal, text);
+        let full = |text: String| RpcError::internal(text);
         if self.0.len() >= most {
             return Err(full(format!("At most {most} resources may be watched at once: unsubscribe from one first")));
         }

@@ -3,7 +3,7 @@
 
 use serde_json::value::RawValue;
 
-use super::scan::{DEPTH_MAX, ScannedValue, ValueError, check_value};
+use super::scan::{DEPTH_MAX, ValueError, check_value};
 
 /// Why arguments are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,10 +27,8 @@ pub enum ArgumentsRefusal {
 pub fn parse_arguments(text: String) -> Result<Box<RawValue>, ArgumentsRefusal> {
     let unreadable = |problem: &dyn std::fmt::Display| ArgumentsRefusal::Unreadable(problem.to_string());
     match check_value(&text, DEPTH_MAX) {
-        Ok(ScannedValue { duplicate: None }) => {}
-        Ok(ScannedValue { duplicate: Some(key) }) => {
-            return Err(ArgumentsRefusal::DuplicateKey(super::echo(&key).into_owned()));
-        }
+        Ok(None) => {}
+        Ok(Some(key)) => return Err(ArgumentsRefusal::DuplicateKey(super::echo(&key).into_owned())),
         Err(ValueError::Excess(excess)) => return Err(unreadable(&format_args!("not taken: {excess}"))),
         Err(ValueError::Fault(fault)) => return Err(unreadable(&fault)),
     }

@@ -11,6 +11,10 @@ pub(crate) fn push_base64(out: &mut Vec<u8>, data: &[u8]) {
     debug_assert!(matches!(written, Some(Ok(bytes)) if bytes == encoded_bytes), "{written:?}");
 }
 
+pub(crate) fn base64(data: &[u8]) -> String {
+    STANDARD.encode(data)
+}
+
 /// Reads an encoding; `None` for anything that [`push_base64`] does not write.
 pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()

@@ -92,6 +92,10 @@ impl RpcError {
         Self::new(ErrorCode::InvalidMeta, message)
     }
 
+    pub(crate) fn internal(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::Internal, message)
+    }
+
     /// The same error, for a member of the params instead of `_meta`.
     pub(crate) fn of_params(self) -> Self {
         Self { code: ErrorCode::InvalidParams, ..self }

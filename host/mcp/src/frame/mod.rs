@@ -13,7 +13,7 @@ mod tests;
 mod write;
 
 pub use arguments::{ArgumentsRefusal, parse_arguments};
-pub(crate) use base64::{decode_base64, push_base64};
+pub(crate) use base64::{base64, decode_base64, push_base64};
 pub(crate) use error::echo;
 pub use error::{ErrorCode, RpcError};
 pub use id::RequestId;
@@ -23,6 +23,6 @@ pub(crate) use message::{
 };
 pub use overlong::OverlongFrame;
 pub(crate) use write::{
-    ErrorId, Object, batch, error_frame, notification_frame, push_error, push_json, push_number, push_string,
-    result_frame,
+    ErrorId, Object, batch, error_frame, json_text, notification_frame, push_error, push_json, push_list, push_number,
+    push_string, result_frame,
 };

@@ -122,20 +122,16 @@ pub(crate) fn scan_text(text: &str) -> Result<Scanned<'_>, JsonFault> {
     Ok(Scanned { shape, members, duplicate, excess })
 }
 
-/// The result of a strict scan of one JSON value, such as a tool's structured result.
-pub(crate) struct ScannedValue {
-    pub(crate) duplicate: Option<String>,
-}
-
-/// Checks one JSON value that may nest `depth_max` levels.
-pub(crate) fn check_value(text: &str, depth_max: usize) -> Result<ScannedValue, ValueError> {
+/// Checks one JSON value that may nest `depth_max` levels, such as a tool's structured result. The
+/// answer is a key that one object has twice.
+pub(crate) fn check_value(text: &str, depth_max: usize) -> Result<Option<String>, ValueError> {
     let mut scanner = FrameScanner::new(text, depth_max);
     scanner.space();
     scanner.value(MemberRole::Elsewhere)?;
     scanner.end()?;
     match scanner.excess {
         Some(excess) => Err(excess.into()),
-        None => Ok(ScannedValue { duplicate: scanner.duplicate.map(|found| found.key) }),
+        None => Ok(scanner.duplicate.map(|found| found.key)),
     }
 }
 
@@ -148,6 +144,12 @@ pub(crate) fn string(value: &str) -> Option<Cow<'_, str>> {
 /// True for the text of an object.
 pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
+}
+
+/// A number in hexadecimal digits, in lower case, as cursors have them.
+pub(crate) fn hex(digits: &str) -> Option<u64> {
+    let plain = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    u64::from_str_radix(digits, 16).ok().filter(|_| plain)
 }
 
 /// What an object's members mean.

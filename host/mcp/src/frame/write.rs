@@ -47,7 +47,8 @@ pub(crate) fn push_one_line(out: &mut Vec<u8>, json: &str) {
     }
 }
 
-/// An object being written. It adds braces and commas; members keep their order.
+/// An object being written. It adds braces and commas, the last brace where it is dropped; members
+/// keep their order.
 pub(crate) struct Object<'o> {
     out: &'o mut Vec<u8>,
     empty: bool,
@@ -59,15 +60,14 @@ impl<'o> Object<'o> {
         Self { out, empty: true }
     }
 
-    /// Starts a member and returns the buffer for its value. The key must need no escaping.
+    /// Starts a member and returns the buffer for its value.
     pub(crate) fn key(&mut self, key: &str) -> &mut Vec<u8> {
         if !self.empty {
             self.out.push(b',');
         }
         self.empty = false;
-        self.out.push(b'"');
-        self.out.extend_from_slice(key.as_bytes());
-        self.out.extend_from_slice(b"\":");
+        push_string(self.out, key);
+        self.out.push(b':');
         self.out
     }
 
@@ -94,9 +94,37 @@ impl<'o> Object<'o> {
         push_one_line(self.key(key), json);
     }
 
-    pub(crate) fn close(self) {
+    /// Ends the object before the end of its scope.
+    pub(crate) fn close(self) {}
+}
+
+impl Drop for Object<'_> {
+    fn drop(&mut self) {
         self.out.push(b'}');
     }
+}
+
+/// The JSON that `write` appends, as text.
+pub(crate) fn json_text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    write(&mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Appends an array: `push` writes each item.
+pub(crate) fn push_list<T>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    mut push: impl FnMut(&mut Vec<u8>, T),
+) {
+    out.push(b'[');
+    for (place, item) in items.into_iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        push(out, item);
+    }
+    out.push(b']');
 }
 
 /// A frame that answers `id` with the result that `body` writes.
@@ -158,7 +186,6 @@ pub(crate) fn push_error(out: &mut Vec<u8>, error: &RpcError) {
     if let Some(data) = &error.data {
         object.raw("data", data);
     }
-    object.close();
 }
 
 /// A notification with the params that `params` writes.
@@ -175,13 +202,7 @@ pub(crate) fn notification_frame(kind: Notification, params: impl FnOnce(&mut Ob
 }
 
 pub(crate) fn batch(replies: &[Vec<u8>]) -> Vec<u8> {
-    let mut out = vec![b'['];
-    for (place, reply) in replies.iter().enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(reply);
-    }
-    out.push(b']');
+    let mut out = Vec::new();
+    push_list(&mut out, replies, |out, reply| out.extend_from_slice(reply));
     out
 }

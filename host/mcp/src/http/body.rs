@@ -18,10 +18,7 @@ const BEGINNING_BYTES: usize = 64 * 1024;
 pub(super) fn too_long(bytes_max: usize, received: &[&[u8]]) -> HttpRefusal {
     let mut frame = OverlongFrame::default();
     received.iter().for_each(|piece| frame.read(piece));
-    match frame.request_id() {
-        Some(id) => HttpRefusal::Request(id.clone(), Box::new(HttpRefusal::TooLong(bytes_max))),
-        None => HttpRefusal::TooLong(bytes_max),
-    }
+    HttpRefusal::TooLong(bytes_max).of(frame.request_id().cloned())
 }
 
 /// The longest wait for the beginning of a body that is too long. Most clients have sent it by

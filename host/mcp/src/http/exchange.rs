@@ -19,7 +19,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -30,9 +30,11 @@ use tokio::time::{sleep, timeout};
 use super::replicas::{Recipient, ReplicaItem, Replicas, ReplicasAway};
 use super::session::{KeptFrames, LegacySessions};
 use crate::asking::ReplyText;
+use crate::caller::Caller;
 use crate::connection::{CancelKnown, Elsewhere, Passed};
-use crate::frame::RequestId;
+use crate::frame::{RequestId, json_text};
 use crate::host::Host;
+use crate::lock::lock;
 use crate::meta::ClientLogLevel;
 use crate::sealing::{Purpose, StateKey};
 
@@ -98,7 +100,7 @@ pub(super) struct SessionName<'s> {
 }
 
 /// What happened to a session. Names of streams are unique.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum SessionNews {
     Ended,
     Opened(String),
@@ -137,7 +139,7 @@ impl ReplicaExchange {
     /// Waits until this replica receives its own message about a resource.
     fn await_watch(&self, session: &str, uri: &str) -> oneshot::Receiver<()> {
         let (known, heard) = oneshot::channel();
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = lock(&self.unknown);
         // Removes waits that were given up.
         unknown.retain(|watch| !watch.known.is_closed());
         unknown.push(UnknownWatch { session: session.to_owned(), uri: uri.to_owned(), known });
@@ -146,43 +148,17 @@ impl ReplicaExchange {
 
     /// All replicas have received this one's message about a resource.
     fn confirm_watch(&self, session: &str, uri: &str) {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = lock(&self.unknown);
         // Dropping the sender completes the wait.
         unknown.retain(|watch| watch.session != session || watch.uri != uri);
     }
 
-    /// Sends this repeatedly until its recipients confirm it. False if they do not in time.
-    async fn pass_on(self: Arc<Self>, message: PassedMessage) -> bool {
-        let passed = self.passed.fetch_add(1, Ordering::Relaxed);
-        let (known, mut heard) = oneshot::channel();
-        self.unheard().insert(passed, known);
-        let send = async {
-            loop {
-                message.send(&self, passed);
-                sleep(SENT_AGAIN_AFTER).await;
-            }
-        };
-        let is_heard = tokio::select! {
-            biased;
-            heard = &mut heard => heard.is_ok(),
-            () = send => false,
-            () = sleep(ANSWER_WITHIN) => false,
-        };
-        self.unheard().remove(&passed);
-        is_heard
-    }
-
     /// The message of this number was confirmed.
     fn confirm_heard(&self, passed: u64) {
-        if let Some(known) = self.unheard().remove(&passed) {
+        if let Some(known) = lock(&self.unheard).remove(&passed) {
             // If the wait was given up, it has already answered.
             let _ = known.send(());
         }
-    }
-
-    /// A panic elsewhere leaves the entries consistent.
-    fn unheard(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<()>>> {
-        self.unheard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The name of a new stream.
@@ -203,49 +179,48 @@ impl ReplicaExchange {
     }
 }
 
-/// A client's message that is passed to whoever waits for it.
-struct PassedMessage {
+/// The other replicas, for the connection of one session.
+#[derive(Clone)]
+pub(super) struct SessionElsewhere {
+    exchange: Arc<ReplicaExchange>,
     session: String,
     caller: Arc<str>,
-    content: PassedContent,
-}
-
-enum PassedContent {
-    /// An answer to a request of this replica.
-    Answer { replica: String, address: String, number: u64, reply: ReplyText },
-    /// A cancellation, sent to all: any of them may have the request.
-    Cancel(String),
-}
-
-impl PassedMessage {
-    fn send(&self, exchange: &ReplicaExchange, passed: u64) {
-        let (to, news) = match &self.content {
-            PassedContent::Answer { replica, address, number, reply } => {
-                let news =
-                    SessionNews::Answer { address: address.clone(), number: *number, reply: reply.clone(), passed };
-                (Recipient::Replica(replica), news)
-            }
-            PassedContent::Cancel(id) => (Recipient::All, SessionNews::Cancel(id.clone(), passed)),
-        };
-        exchange.send(to, SessionName { key: &self.session, caller: &self.caller }, news);
-    }
-}
-
-/// The other replicas, for the connection of one session.
-pub(super) struct SessionElsewhere {
-    pub(super) exchange: Arc<ReplicaExchange>,
-    pub(super) session: String,
-    pub(super) caller: Arc<str>,
 }
 
 impl SessionElsewhere {
-    fn pass_on(&self, content: PassedContent) -> Passed {
-        let message = PassedMessage { session: self.session.clone(), caller: Arc::clone(&self.caller), content };
-        Box::pin(Arc::clone(&self.exchange).pass_on(message))
+    pub(super) fn new(exchange: &Arc<ReplicaExchange>, session: &str, caller: &Caller) -> Self {
+        Self { exchange: Arc::clone(exchange), session: session.to_owned(), caller: caller.shared_name() }
     }
 
-    fn send(&self, to: Recipient<'_>, news: SessionNews) {
+    pub(super) fn send(&self, to: Recipient<'_>, news: SessionNews) {
         self.exchange.send(to, SessionName { key: &self.session, caller: &self.caller }, news);
+    }
+
+    /// Sends a client's message repeatedly until its recipients confirm it. False if they do not in
+    /// time. Without a replica it goes to all: any of them may have what it is about.
+    fn pass_on(&self, replica: Option<String>, news: impl FnOnce(u64) -> SessionNews) -> Passed {
+        let passed = self.exchange.passed.fetch_add(1, Ordering::Relaxed);
+        let news = news(passed);
+        let own = self.clone();
+        Box::pin(async move {
+            let (known, mut heard) = oneshot::channel();
+            lock(&own.exchange.unheard).insert(passed, known);
+            let to = replica.as_deref().map_or(Recipient::All, Recipient::Replica);
+            let send = async {
+                loop {
+                    own.send(to, news.clone());
+                    sleep(SENT_AGAIN_AFTER).await;
+                }
+            };
+            let is_heard = tokio::select! {
+                biased;
+                heard = &mut heard => heard.is_ok(),
+                () = send => false,
+                () = sleep(ANSWER_WITHIN) => false,
+            };
+            lock(&own.exchange.unheard).remove(&passed);
+            is_heard
+        })
     }
 }
 
@@ -258,18 +233,13 @@ impl Elsewhere for SessionElsewhere {
         }
         let text = reply.unwrap_or_else(|error| error);
         let reply = if text.len() > ANSWER_BYTES_MAX { ReplyText::TooLong(text.len()) } else { ReplyText::of(reply) };
-        Some(self.pass_on(PassedContent::Answer {
-            replica: replica.to_owned(),
-            address: address.to_owned(),
-            number,
-            reply,
-        }))
+        let address = address.to_owned();
+        Some(self.pass_on(Some(replica.to_owned()), |passed| SessionNews::Answer { address, number, reply, passed }))
     }
 
     fn cancel(&self, id: &RequestId) -> Option<Passed> {
-        let mut text = Vec::new();
-        id.push(&mut text);
-        Some(self.pass_on(PassedContent::Cancel(String::from_utf8_lossy(&text).into_owned())))
+        let text = json_text(|out| id.push(out));
+        Some(self.pass_on(None, |passed| SessionNews::Cancel(text, passed)))
     }
 
     fn watch(&self, uri: &str, watches: bool) -> CancelKnown {
@@ -314,22 +284,16 @@ async fn look_again<H: Host>(exchange: Arc<ReplicaExchange>, sessions: Arc<Legac
         if let Some(session) = sessions.of_key(&key) {
             session.outbox.forget_elsewhere();
         }
-        while let Err(ReplicasAway) = look_at(&exchange, &sessions, &key).await {
-            sleep(POLL_EVERY).await;
+        let has_ended = loop {
+            match exchange.replicas.has_ended(&key).await {
+                Ok(has_ended) => break has_ended,
+                Err(ReplicasAway) => sleep(POLL_EVERY).await,
+            }
+        };
+        if has_ended {
+            sessions.end(&key);
         }
     }
-}
-
-/// Ends a session here if it has ended elsewhere.
-async fn look_at<H: Host>(
-    exchange: &ReplicaExchange,
-    sessions: &LegacySessions<H>,
-    key: &str,
-) -> Result<(), ReplicasAway> {
-    if exchange.replicas.has_ended(key).await? {
-        sessions.end(key);
-    }
-    Ok(())
 }
 
 fn take<H: Host>(exchange: &ReplicaExchange, sessions: &LegacySessions<H>, note: SessionNote) {

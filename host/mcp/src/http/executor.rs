@@ -3,10 +3,11 @@
 //! host does for a call. For a single one that thread also polls for the answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::host::{Executor, Work};
+use crate::lock::lock;
 
 /// A connection has requests for this long, while no other has any, before they count as single
 /// ones. While the thread polls for the answer to one, it reads no others, so more of the same
@@ -28,7 +29,7 @@ impl LoneRequests {
     /// other is being answered. Otherwise more requests are likely on their way. `connection` is
     /// `None` for a connection that carries several requests at once.
     pub(super) fn is_lone(&self, connection: Option<usize>, answering: usize, now: Instant) -> bool {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.0);
         match &*last {
             Some(before) if answering <= 1 && connection == Some(before.number) => now >= before.since + ALONE_AFTER,
             _ => {

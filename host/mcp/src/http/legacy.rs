@@ -14,13 +14,12 @@ use super::mailbox::{Mailbox, Next, ResponseEnd};
 use super::quota::{Owner, QuotaGuard};
 use super::refusal::HttpRefusal;
 use super::replicas::{Recipient, ReplicasAway};
-use super::response::{PendingResponse, ResponseContent, ResponseStyle, events};
+use super::response::{PendingResponse, ResponseContent, ResponseStyle, empty, events};
 use super::resume;
 use super::sealed::SealedSession;
 use super::service::{KnownSender, MessageContext, MessageOutcome, Service};
-use super::session::{LegacySession, SessionOutbox, SessionUse, random_id};
+use super::session::{LegacySession, SessionOutbox, SessionUse};
 use super::stream::{EventStream, Lease};
-use super::unread::UnreadShare;
 use super::{Admitted, CredentialValidity};
 use crate::caller::Caller;
 use crate::connection::ClientConnection;
@@ -30,6 +29,7 @@ use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
 use crate::mirrored::single;
 use crate::resources::StoreHolder;
+use crate::sealing::random_name;
 
 /// A request of a session while it is answered, or the session's stream. A disconnect does not
 /// cancel it.
@@ -105,7 +105,7 @@ pub(super) fn begin<H: Host>(
     let Some(id) = session_id(&context.headers)? else { return Err(without_session(&incoming, era)) };
     let session = find(service, id, &context.caller, era)?;
     let style = if incoming.asks() { ResponseStyle::Legacy } else { ResponseStyle::Taken };
-    let share = UnreadShare::of(&service.quotas.answers, context.guard.owner());
+    let share = service.quotas.answers.empty_guard(context.guard.owner());
     let mailbox = Mailbox::new(context.accepted.events, UNREAD_BYTES_MAX, None);
     let mailbox = mailbox.counted(share, incoming.request_id().cloned());
     let mailbox = Arc::new(mailbox.traced(TraceContext::of_headers(&context.headers)));
@@ -134,17 +134,20 @@ pub(super) async fn listen<H: Host>(
         let mailbox = session.answers.take_up(answer).ok_or(HttpRefusal::Resumption)?;
         let kind = StreamKind::Answer(Some(answer.into()));
         let lease = SessionExchange { kind, ..SessionExchange::answering(&mailbox, session, guard) };
-        return Ok(events(EventStream::new(mailbox, None, &service.limits, Box::new(lease))));
+        return Ok(events(EventStream::new(mailbox, None, &service.options.limits, Box::new(lease))));
     }
-    let share = UnreadShare::of(&service.quotas.answers, &owner);
+    let share = service.quotas.answers.empty_guard(&owner);
     let mailbox = Mailbox::new(true, UNREAD_BYTES_MAX, None).counted(share, None);
     let mailbox = Arc::new(mailbox);
-    let opened = service.exchange.as_ref().map(|exchange| OpenStream::new(exchange, &service.key_of(id), &caller));
+    let opened = service.exchange.as_ref().map(|exchange| OpenStream {
+        elsewhere: SessionElsewhere::new(exchange, &service.key_of(id), &caller),
+        name: exchange.stream_name(),
+    });
     let known = session.outbox.open(&mailbox, opened.as_ref().map(|stream| stream.name.as_str()));
     let is_shared = opened.is_some();
     if let Some(stream) = &opened {
         session.connection.mark_ready();
-        stream.publish(SessionNews::Opened(stream.name.clone()));
+        stream.elsewhere.send(Recipient::All, SessionNews::Opened(stream.name.clone()));
     }
     if service.is_ending() {
         session.outbox.end();
@@ -153,7 +156,7 @@ pub(super) async fn listen<H: Host>(
     let lease = SessionExchange::answering(&mailbox, session, guard);
     let lease = SessionExchange { validity, _opened: opened, kind, ..lease };
     // If the client gives up during the wait, the stream is dropped.
-    let stream = EventStream::new(mailbox, None, &service.limits, Box::new(lease));
+    let stream = EventStream::new(mailbox, None, &service.options.limits, Box::new(lease));
     if is_shared {
         // If the others are unreachable, the stream still serves this replica's messages.
         let _ = timeout(KNOWN_WITHIN, known).await;
@@ -180,9 +183,7 @@ pub(super) async fn end<H: Host>(
         // If this fails, the resources expire.
         let _ = store.forget(&StoreHolder::session(caller.name(), &key).holder).await;
     }
-    let mut response = Response::new(ResponseContent::none());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    Ok(response)
+    Ok(empty(StatusCode::NO_CONTENT))
 }
 
 /// Tries to register a session while sessions end concurrently. Each takes one lookup.
@@ -218,7 +219,7 @@ pub(super) async fn meet<H: Host>(
         let connection = connection.resumed(peer.clone());
         let connection = shared(exchange, connection, &key, caller);
         let session = LegacySession::new(connection, driving, line, caller.clone(), sealed.left());
-        if service.sessions.enter_unless_ended(&key, session, owner, &service.limits, Some(ended))? {
+        if service.sessions.enter(&key, session, owner, &service.options.limits, Some(ended))? {
             return Ok(());
         }
     }
@@ -247,10 +248,7 @@ fn shared<H: Host>(
     caller: &Caller,
 ) -> ClientConnection<H> {
     let address = exchange.address(connection.number());
-    let exchange = Arc::clone(exchange);
-    let session = key.to_owned();
-    let caller = caller.shared_name();
-    connection.sharing(&address, key, Arc::new(SessionElsewhere { exchange, session, caller }))
+    connection.sharing(&address, key, Arc::new(SessionElsewhere::new(exchange, key, caller)))
 }
 
 fn find<H: Host>(service: &Service<H>, id: &str, caller: &Caller, era: Era) -> Result<SessionUse<H>, HttpRefusal> {
@@ -307,10 +305,10 @@ fn initialize<H: Host>(
         true => named(service, connection, &context.caller).map(|(id, connection)| (Some(id), connection))?,
         false => (None, connection),
     };
-    let session = LegacySession::new(connection, driving, line, context.caller, service.limits.session_time);
+    let session = LegacySession::new(connection, driving, line, context.caller, service.options.limits.session_time);
     if let Some(id) = id {
         let owner = context.guard.owner();
-        service.sessions.enter(&service.key_of(&id), Arc::clone(&session), owner, &service.limits)?;
+        service.sessions.enter(&service.key_of(&id), Arc::clone(&session), owner, &service.options.limits, None)?;
         style = ResponseStyle::NewSession(HeaderValue::from_str(&id).map_err(|_| HttpRefusal::Busy)?);
     }
     mailbox.end(ending);
@@ -326,10 +324,10 @@ fn named<H: Host>(
     caller: &Caller,
 ) -> Result<(String, ClientConnection<H>), HttpRefusal> {
     let Some(exchange) = &service.exchange else {
-        return Ok((random_id().ok_or(HttpRefusal::Busy)?, connection));
+        return Ok((random_name().ok_or(HttpRefusal::Busy)?, connection));
     };
     let peer = connection.peer().ok_or(HttpRefusal::Busy)?;
-    let sealed = SealedSession::new(caller, &peer, service.limits.session_time);
+    let sealed = SealedSession::new(caller, &peer, service.options.limits.session_time);
     let id = sealed.seal(&service.server.options.state_key).ok_or(HttpRefusal::Busy)?;
     let connection = shared(exchange, connection, &service.key_of(&id), caller);
     Ok((id, connection))
@@ -337,27 +335,12 @@ fn named<H: Host>(
 
 /// The stream of a session, as other replicas know it. They are notified when it is dropped.
 struct OpenStream {
-    exchange: Arc<ReplicaExchange>,
-    session: String,
-    caller: Arc<str>,
+    elsewhere: SessionElsewhere,
     name: String,
-}
-
-impl OpenStream {
-    fn new(exchange: &Arc<ReplicaExchange>, session: &str, caller: &Caller) -> Self {
-        let session = session.to_owned();
-        let caller = caller.shared_name();
-        let name = exchange.stream_name();
-        Self { exchange: Arc::clone(exchange), session, caller, name }
-    }
-
-    fn publish(&self, news: SessionNews) {
-        self.exchange.send(Recipient::All, SessionName { key: &self.session, caller: &self.caller }, news);
-    }
 }
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.publish(SessionNews::Closed(self.name.clone()));
+        self.elsewhere.send(Recipient::All, SessionNews::Closed(self.name.clone()));
     }
 }

@@ -162,7 +162,7 @@ pub(super) async fn take<H: Host>(
     connections: Arc<Connections>,
     ends: ServeStages,
 ) -> JoinSet<()> {
-    let protocol = Arc::new(protocol(&service.limits));
+    let protocol = Arc::new(protocol(&service.options.limits));
     let mut open = JoinSet::new();
     let mut over = std::pin::pin!(ends.clone().over());
     loop {
@@ -178,7 +178,7 @@ pub(super) async fn take<H: Host>(
                         let protocol = Arc::clone(&protocol);
                         open.spawn(incomer.converse(watch, service, protocol, ends.clone()));
                     } else {
-                        service.traffic.count_turned_away();
+                        service.options.traffic.count_turned_away();
                         incomer.turn_away().await;
                     }
                 }
@@ -225,7 +225,7 @@ impl AcceptedConnection {
         let stream: Box<dyn HttpEnd> = match certificate {
             None => stream,
             Some(certificate) => {
-                let shaking = timeout(service.limits.head_time, certificate.acceptor().accept(stream));
+                let shaking = timeout(service.options.limits.head_time, certificate.acceptor().accept(stream));
                 // A connection that must make room is closed, whatever it is doing.
                 tokio::select! {
                     shaken = shaking => match shaken {
@@ -251,13 +251,13 @@ impl AcceptedConnection {
                 let service = Arc::clone(&service);
                 async move {
                     let response = service.respond(request, came, &mut open).await;
-                    let time = service.limits.write_time;
+                    let time = service.options.limits.write_time;
                     Ok::<_, Infallible>(response.map(|content| ResponseBody::new(content, open, time)))
                 }
             })
         };
         let served = protocol.serve_connection(io, asked).into_owned();
-        drive(served, &watch, &service.limits, ends.over()).await;
+        drive(served, &watch, &service.options.limits, ends.over()).await;
     }
 }
 

@@ -4,16 +4,17 @@
 //! Promise: unread answers take bounded memory.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 
 use super::quota::{QuotaError, QuotaGuard};
 use super::refusal::unread_error;
-use super::unread::{UnreadFrame, UnreadShare};
+use super::unread::UnreadFrame;
 use crate::frame::{ErrorCode, RequestId, error_frame};
 use crate::host::{Audience, Outbox, SharedFrame};
+use crate::lock::lock;
 use crate::meta::TraceContext;
 use crate::mirrored::Mirrored;
 
@@ -25,7 +26,7 @@ pub(super) struct Mailbox {
     takes_events: bool,
     bytes_max: usize,
     /// The bytes that its client may leave unread in total.
-    share: Option<UnreadShare>,
+    share: Option<QuotaGuard>,
     /// The id of the request, if a single one is answered here.
     id: Option<RequestId>,
     state: Mutex<MailboxState>,
@@ -72,7 +73,7 @@ impl Mailbox {
     }
 
     /// Counts what is unread against this share. `id` is of the request that is answered.
-    pub(super) fn counted(self, share: UnreadShare, id: Option<RequestId>) -> Self {
+    pub(super) fn counted(self, share: QuotaGuard, id: Option<RequestId>) -> Self {
         Self { share: Some(share), id, ..self }
     }
 
@@ -87,7 +88,7 @@ impl Mailbox {
 
     /// The next item for this reader. If another has taken over, this one gets the end.
     pub(super) fn poll_next(&self, reader: u64, context: &Context<'_>) -> Poll<Next> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.reader != reader {
             return Poll::Ready(Next::End(ResponseEnd::Nothing));
         }
@@ -102,13 +103,13 @@ impl Mailbox {
 
     /// The next item, if there is one.
     pub(super) fn try_next(&self) -> Option<Next> {
-        self.state().next()
+        lock(&self.state).next()
     }
 
     /// Ends the mailbox, unless it has ended.
     pub(super) fn end(&self, ending: ResponseEnd) {
         let waker = {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             if state.closed || state.ending.is_some() {
                 return;
             }
@@ -116,44 +117,40 @@ impl Mailbox {
             state.is_unread();
             state.waker.take()
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Drops everything from now on: nobody reads any more.
     pub(super) fn close(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         *state =
             MailboxState { closed: true, reader: state.reader, going_out: state.going_out, ..MailboxState::default() };
     }
 
     /// True if it has ended without an answer, and holds nothing.
     pub(super) fn ends_with_nothing(&self) -> bool {
-        let state = self.state();
+        let state = lock(&self.state);
         state.events.is_empty() && matches!(state.ending, Some(ResponseEnd::Nothing))
     }
 
     pub(super) fn reader(&self) -> u64 {
-        self.state().reader
+        lock(&self.state).reader
     }
 
     /// Makes room for another reader, which gets the full time for the next item.
     pub(super) fn take_over(&self) {
         let waker = {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             state.reader += 1;
             state.unread_since = state.unread_since.map(|_| Instant::now());
             state.waker.take()
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Puts an unsent event back, in front of the others.
     pub(super) fn put_back(&self, frame: UnreadFrame) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if !state.closed {
             state.bytes += frame.len();
             state.events.push_front(frame);
@@ -162,37 +159,37 @@ impl Mailbox {
 
     /// True if nobody reads any more, or nothing more will come.
     pub(super) fn is_over(&self) -> bool {
-        let state = self.state();
+        let state = lock(&self.state);
         state.closed || state.ending.is_some()
     }
 
     pub(super) fn unread_since(&self) -> Option<Instant> {
-        self.state().unread_since
+        lock(&self.state).unread_since
     }
 
     /// An event is being sent, in pieces.
     pub(super) fn goes_out(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.going_out += 1;
         state.unread_since = Some(Instant::now());
     }
 
     /// The client has read a piece of an event, so the time limit restarts.
     pub(super) fn is_read(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.unread_since = state.unread_since.map(|_| Instant::now());
     }
 
     /// All pieces of an event are sent, or given up.
     pub(super) fn has_gone_out(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.going_out = state.going_out.saturating_sub(1);
         state.note_unread();
     }
 
     /// Accepts the answer. If its client has left too much unread, it becomes an error.
     fn take_answer(&self, mut frame: UnreadFrame) {
-        let held = self.state().held.take();
+        let held = lock(&self.state).held.take();
         if let Err(full) = self.count(&mut frame, held) {
             frame = error_frame(self.id.as_ref(), &unread_error(full, true)).into();
         }
@@ -201,11 +198,7 @@ impl Mailbox {
 
     fn count(&self, frame: &mut UnreadFrame, held: Option<QuotaGuard>) -> Result<(), QuotaError> {
         let Some(share) = &self.share else { return Ok(()) };
-        frame.count(held.unwrap_or_else(|| share.empty_guard()))
-    }
-
-    fn state(&self) -> MutexGuard<'_, MailboxState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        frame.count(held.unwrap_or_else(|| share.empty()))
     }
 }
 
@@ -240,7 +233,7 @@ impl Outbox for Mailbox {
         }
         let is_kept = self.count(&mut frame, None).is_ok();
         let waker = {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             if state.closed || state.ending.is_some() {
                 return;
             }
@@ -256,9 +249,7 @@ impl Outbox for Mailbox {
             }
             state.waker.take()
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        waker.into_iter().for_each(Waker::wake);
     }
 
     fn answer(&self, frame: Vec<u8>) {
@@ -271,8 +262,8 @@ impl Outbox for Mailbox {
 
     fn keeps(&self, bytes: usize) -> bool {
         let Some(share) = &self.share else { return true };
-        let mut state = self.state();
-        state.held.get_or_insert_with(|| share.empty_guard()).extend_past(bytes).is_ok()
+        let mut state = lock(&self.state);
+        state.held.get_or_insert_with(|| share.empty()).extend_past(bytes).is_ok()
     }
 
     fn refuse(&self, frame: Vec<u8>, code: ErrorCode) {
@@ -288,7 +279,7 @@ impl Outbox for Mailbox {
     }
 
     fn congested(&self) -> bool {
-        self.state().bytes > self.bytes_max / 2
+        lock(&self.state).bytes > self.bytes_max / 2
     }
 
     fn audience(&self) -> Audience {
@@ -346,7 +337,7 @@ mod tests {
 
     fn counted(share: usize) -> (Mailbox, Arc<OwnerQuota>) {
         let quota = OwnerQuota::new(usize::MAX, share);
-        let share = UnreadShare::of(&quota, &Owner::Caller("ann".into()));
+        let share = quota.empty_guard(&Owner::Caller("ann".into()));
         let id = RequestId::parse("7");
         (Mailbox::new(true, 1_000_000, None).counted(share, id), quota)
     }
@@ -373,7 +364,7 @@ mod tests {
         let mut greedy = quotas.answers.empty_guard(&Owner::Machine);
         greedy.extend(limits.answers_bytes_max).unwrap();
         let answered = |bytes: usize| {
-            let share = UnreadShare::of(&quotas.answers, &Owner::Caller("ann".into()));
+            let share = quotas.answers.empty_guard(&Owner::Caller("ann".into()));
             let mailbox = Mailbox::new(true, 1_000_000, None).counted(share, RequestId::parse("7"));
             mailbox.answer(vec![b'x'; bytes]);
             let Some(Next::End(ResponseEnd::Answer(frame))) = mailbox.try_next() else { panic!("no answer") };

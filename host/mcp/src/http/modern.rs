@@ -1,7 +1,7 @@
 //! Modern requests (2026-07-28): each is its own connection, which ends with its response.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::CredentialValidity;
 use super::executor::DrivingExecutor;
@@ -13,10 +13,10 @@ use super::refusal::HttpRefusal;
 use super::response::{PendingResponse, ResponseStyle};
 use super::service::{MessageContext, MessageOutcome, Service};
 use super::stream::Lease;
-use super::unread::UnreadShare;
 use crate::connection::{ClientConnection, ServerEvents};
 use crate::frame::{FrameContent, McpMessage, McpRequest};
 use crate::host::{Host, Outbox};
+use crate::lock::lock;
 use crate::meta::{PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
 use crate::mirrored::Mirrored;
@@ -90,7 +90,7 @@ pub(super) fn begin<H: Host>(
     }
     let trace = TraceContext::of_headers(&headers);
     let mirrored = Some(Mirrored::of(headers));
-    let share = UnreadShare::of(&service.quotas.answers, guard.owner());
+    let share = service.quotas.answers.empty_guard(guard.owner());
     let mailbox = Mailbox::new(accepted.events, UNREAD_BYTES_MAX, mirrored);
     let mailbox = mailbox.counted(share, incoming.request_id().cloned());
     let mailbox = Arc::new(mailbox.traced(trace));
@@ -128,7 +128,7 @@ pub(super) struct LiveRequest(LiveRequests, u64);
 impl LiveRequests {
     /// Adds a request that has begun.
     fn enter(&self, listener: Weak<dyn ServerEvents>) -> LiveRequest {
-        let mut listed = self.listed();
+        let mut listed = lock(&self.0);
         listed.sequence += 1;
         let number = listed.sequence;
         let late = if listed.ended { listener.upgrade() } else { None };
@@ -140,21 +140,17 @@ impl LiveRequests {
 
     /// Ends subscriptions, including those that begin later.
     pub(super) fn end(&self) {
-        self.listed().ended = true;
+        lock(&self.0).ended = true;
         self.all().into_iter().for_each(|listener| listener.server_ends());
     }
 
     pub(super) fn all(&self) -> Vec<Arc<dyn ServerEvents>> {
-        self.listed().listeners.values().filter_map(Weak::upgrade).collect()
-    }
-
-    fn listed(&self) -> MutexGuard<'_, LiveListeners> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).listeners.values().filter_map(Weak::upgrade).collect()
     }
 }
 
 impl Drop for LiveRequest {
     fn drop(&mut self) {
-        self.0.listed().listeners.remove(&self.1);
+        lock(&self.0.0).listeners.remove(&self.1);
     }
 }

@@ -14,7 +14,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::refusal::HttpRefusal;
-use super::response::ResponseContent;
+use super::response::{ResponseContent, empty};
 use crate::mirrored::single;
 
 /// Headers that a web page may send.
@@ -146,8 +146,7 @@ impl OriginPolicy {
                 sends.push_str(name);
             }
         }
-        let mut response = Response::new(ResponseContent::none());
-        *response.status_mut() = StatusCode::NO_CONTENT;
+        let mut response = empty(StatusCode::NO_CONTENT);
         let told = response.headers_mut();
         told.insert(ALLOW, HeaderValue::from_static(methods));
         told.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
@@ -175,14 +174,10 @@ impl AllowedHost {
 
 /// The host that a request names: in its target, in `Host`, or equally in both.
 fn asked_host(parts: &Parts) -> Result<AllowedHost, HttpRefusal> {
+    let parse = |text: &str| AllowedHost::parse(text).ok_or(HttpRefusal::NoHost);
     let header = single(&parts.headers, &HOST).map_err(|_| HttpRefusal::NoHost)?;
-    let header =
-        header.map(|value| value.to_str().ok().and_then(AllowedHost::parse).ok_or(HttpRefusal::NoHost)).transpose()?;
-    let target = parts
-        .uri
-        .authority()
-        .map(|target| AllowedHost::parse(target.as_str()).ok_or(HttpRefusal::NoHost))
-        .transpose()?;
+    let header = header.map(|value| parse(value.to_str().unwrap_or_default())).transpose()?;
+    let target = parts.uri.authority().map(|target| parse(target.as_str())).transpose()?;
     match (target, header) {
         (Some(target), Some(header)) if target != header => Err(HttpRefusal::NoHost),
         (Some(named), _) | (None, Some(named)) => Ok(named),

@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::limits::HttpLimits;
 use crate::caller::Caller;
+use crate::lock::lock;
 
 /// Bits of an IPv6 address that identify its network. The holder of one address usually has the
 /// whole network.
@@ -147,7 +148,7 @@ impl OwnerQuota {
     }
 
     pub(super) fn taken(&self) -> usize {
-        self.state().all
+        lock(&self.taken).all
     }
 
     pub(super) fn take(self: &Arc<Self>, owner: &Owner) -> Result<QuotaGuard, QuotaError> {
@@ -163,15 +164,16 @@ impl OwnerQuota {
 
     /// Whether anything is left for this owner; takes nothing.
     pub(super) fn has_room(&self, owner: &Owner) -> Result<(), QuotaError> {
-        self.state().room_for(owner, 1, self)
-    }
-
-    fn state(&self) -> MutexGuard<'_, QuotaUse> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.taken).room_for(owner, 1, self)
     }
 }
 
 impl QuotaGuard {
+    /// An empty part of the same quota, for the same owner.
+    pub(super) fn empty(&self) -> Self {
+        self.places.empty_guard(&self.owner)
+    }
+
     pub(super) fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -193,7 +195,7 @@ impl QuotaGuard {
 
     /// Takes `count` more if there is room for `needed`.
     fn extend_where(&mut self, count: usize, needed: usize) -> Result<(), QuotaError> {
-        let mut taken = self.places.state();
+        let mut taken = lock(&self.places.taken);
         let own = taken.by_owner.get(&self.owner).copied().unwrap_or_default();
         match taken.room_for(&self.owner, needed, &self.places) {
             Err(QuotaError::Whole) if own.saturating_add(count) <= self.places.reserve => {}
@@ -213,7 +215,7 @@ impl Drop for QuotaGuard {
         if self.count == 0 {
             return;
         }
-        let mut taken = self.places.state();
+        let mut taken = lock(&self.places.taken);
         taken.all = taken.all.saturating_sub(self.count);
         if let Some(own) = taken.by_owner.get_mut(&self.owner) {
             *own = own.saturating_sub(self.count);
@@ -254,7 +256,7 @@ impl SentBytes {
         if !owner.has_share() {
             return Ok(());
         }
-        let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_owner = lock(&self.by_owner);
         if by_owner.len() >= OWNERS_MAX {
             by_owner.retain(|_, whole| *whole > now);
         }
@@ -319,7 +321,11 @@ mod tests {
         assert_eq!(machine.extend(2), Ok(()));
         assert_eq!(places.take(&peer("192.0.2.3")).err(), Some(QuotaError::Whole));
         drop((held, lone_requests, machine));
-        assert_eq!((places.taken(), places.state().by_owner.len()), (0, 0), "nothing is remembered of who is gone");
+        assert_eq!(
+            (places.taken(), lock(&places.taken).by_owner.len()),
+            (0, 0),
+            "nothing is remembered of who is gone"
+        );
     }
 
     #[test]

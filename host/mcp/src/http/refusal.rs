@@ -1,6 +1,5 @@
 //! Why a request is refused before or with its message, and the one mapping to responses.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use http::header::{ALLOW, CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -96,33 +95,35 @@ impl HttpRefusal {
     /// The response. `no_id` is used if the id was not read.
     pub(super) fn response(self, no_id: ErrorId<'_>) -> Response<ResponseContent> {
         let refusal = self.bare();
-        let status = refusal.status();
+        let (status, error) = refusal.answer();
         let extra = match refusal {
             Self::Method(allowed) => HeaderValue::from_str(allowed).ok().map(|allowed| (ALLOW, allowed)),
             Self::Sent(_, wait) => Some((RETRY_AFTER, HeaderValue::from(whole_seconds(*wait)))),
             // The bytes that follow may be part of the body.
             Self::Framing => Some((CONNECTION, HeaderValue::from_static("close"))),
-            Self::Away
-            | Self::NotTaken
-            | Self::Busy
-            | Self::Share
-            | Self::Unread(_)
-            | Self::Stopping
-            | Self::AuthFailure(AuthFailure::NotNow) => Some((RETRY_AFTER, RETRY_SECONDS)),
             Self::AuthFailure(AuthFailure::Unknown { challenge } | AuthFailure::NotAllowed { challenge }) => {
                 HeaderValue::from_str(challenge).ok().map(|challenge| (WWW_AUTHENTICATE, challenge))
             }
-            _ => None,
+            _ => matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS)
+                .then_some((RETRY_AFTER, RETRY_SECONDS)),
         };
         let id = match &self {
             Self::Request(id, _) => ErrorId::Of(id),
             _ => no_id,
         };
-        let mut response = json(status, error_frame(id, &refusal.error()));
+        let mut response = json(status, error_frame(id, &error));
         if let Some((name, value)) = extra {
             response.headers_mut().insert(name, value);
         }
         response
+    }
+
+    /// The same refusal, of the request with this id.
+    pub(super) fn of(self, id: Option<RequestId>) -> Self {
+        match id {
+            Some(id) => Self::Request(id, Box::new(self)),
+            None => self,
+        }
     }
 
     /// The reason without the request's id.
@@ -145,92 +146,76 @@ impl HttpRefusal {
         }
     }
 
-    fn status(&self) -> StatusCode {
+    /// The status, and the error that the body says.
+    fn answer(&self) -> (StatusCode, RpcError) {
+        let wrong = |text: &'static str| (StatusCode::BAD_REQUEST, RpcError::request(text));
+        let request = |status: StatusCode, text: &'static str| (status, RpcError::request(text));
+        let later = |text: &'static str| (StatusCode::SERVICE_UNAVAILABLE, RpcError::internal(text));
+        let of_caller = |error: RpcError| (StatusCode::TOO_MANY_REQUESTS, error);
         match self {
-            Self::Path | Self::Session => StatusCode::NOT_FOUND,
-            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Host | Self::Origin | Self::AuthFailure(AuthFailure::NotAllowed { .. }) => StatusCode::FORBIDDEN,
-            Self::MediaType | Self::Encoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Accept | Self::AcceptEvents => StatusCode::NOT_ACCEPTABLE,
-            Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Slow => StatusCode::REQUEST_TIMEOUT,
-            Self::Share | Self::Unread(QuotaError::Share) | Self::Sent(..) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Away
-            | Self::NotTaken
-            | Self::Busy
-            | Self::Unread(QuotaError::Whole)
-            | Self::Stopping
-            | Self::AuthFailure(AuthFailure::NotNow) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::AuthFailure(AuthFailure::Unknown { .. }) => StatusCode::UNAUTHORIZED,
-            Self::NoHost
-            | Self::Framing
-            | Self::Broken
-            | Self::NoSession
-            | Self::Sessions
-            | Self::NoRequest
-            | Self::Resumption
-            | Self::Version => StatusCode::BAD_REQUEST,
-            Self::Message(error) => status_of(error.code),
-            Self::Request(_, refusal) => refusal.status(),
-        }
-    }
-
-    fn error(&self) -> RpcError {
-        let internal = |text: &'static str| RpcError::new(ErrorCode::Internal, text);
-        let text: Cow<'static, str> = match self {
-            Self::Message(error) => return error.clone(),
-            Self::Request(_, refusal) => return refusal.error(),
-            Self::Away => return internal("The state that replicas share cannot be reached: try again in a second"),
-            Self::NotTaken => return internal("No replica has taken this message: send it again in a second"),
-            Self::Busy => return internal("The server is busy: try again in a second"),
-            Self::Share => {
-                return internal(
-                    "The caller has its share of what this server does at once: wait for answers, close streams, or \
-                     try again in a second",
-                );
+            Self::Message(error) => (status_of(error.code), error.clone()),
+            Self::Request(_, refusal) => refusal.answer(),
+            Self::Away => later("The state that replicas share cannot be reached: try again in a second"),
+            Self::NotTaken => later("No replica has taken this message: send it again in a second"),
+            Self::Busy => later("The server is busy: try again in a second"),
+            Self::Stopping => later("The server is shutting down"),
+            Self::Unread(full @ QuotaError::Whole) => (StatusCode::SERVICE_UNAVAILABLE, unread_error(*full, false)),
+            Self::Unread(full @ QuotaError::Share) => of_caller(unread_error(*full, false)),
+            Self::Share => of_caller(RpcError::internal(
+                "The caller has its share of what this server does at once: wait for answers, close streams, or \
+                 try again in a second",
+            )),
+            Self::Sent(most, wait) => of_caller(RpcError::internal(format!(
+                "The caller sends more than {most} bytes in a minute: try again in {} s",
+                whole_seconds(*wait)
+            ))),
+            Self::Path => request(StatusCode::NOT_FOUND, "There is nothing at this path"),
+            Self::Method(allowed) => {
+                (StatusCode::METHOD_NOT_ALLOWED, RpcError::request(format!("The methods here are {allowed}")))
             }
-            Self::Unread(full) => return unread_error(*full, false),
-            Self::Sent(most, wait) => {
-                return RpcError::new(
-                    ErrorCode::Internal,
-                    format!(
-                        "The caller sends more than {most} bytes in a minute: try again in {} s",
-                        whole_seconds(*wait)
-                    ),
-                );
+            Self::NoHost => wrong("The header Host must name one host"),
+            Self::Host => request(StatusCode::FORBIDDEN, "This server does not answer to the requested host"),
+            Self::Origin => request(StatusCode::FORBIDDEN, "Web pages of this origin may not ask this server"),
+            Self::Framing => wrong("The header Transfer-Encoding must be chunked and nothing else"),
+            Self::MediaType => {
+                request(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The header Content-Type must be application/json")
             }
-            Self::Stopping => return internal("The server is shutting down"),
-            Self::AuthFailure(AuthFailure::NotNow) => {
-                return internal("The caller cannot be identified just now: try again in a second");
+            Self::Encoding => request(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed"),
+            Self::Accept => request(
+                StatusCode::NOT_ACCEPTABLE,
+                "The header Accept must allow application/json or text/event-stream",
+            ),
+            Self::AcceptEvents => request(
+                StatusCode::NOT_ACCEPTABLE,
+                "The header Accept must allow text/event-stream: the response is a stream",
+            ),
+            Self::TooLong(max) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, RpcError::request(format!("The body is longer than {max} bytes")))
             }
-            Self::Path => "There is nothing at this path".into(),
-            Self::Method(allowed) => format!("The methods here are {allowed}").into(),
-            Self::NoHost => "The header Host must name one host".into(),
-            Self::Host => "This server does not answer to the requested host".into(),
-            Self::Origin => "Web pages of this origin may not ask this server".into(),
-            Self::Framing => "The header Transfer-Encoding must be chunked and nothing else".into(),
-            Self::MediaType => "The header Content-Type must be application/json".into(),
-            Self::Encoding => "The body must not be compressed".into(),
-            Self::Accept => "The header Accept must allow application/json or text/event-stream".into(),
-            Self::AcceptEvents => "The header Accept must allow text/event-stream: the response is a stream".into(),
-            Self::TooLong(max) => format!("The body is longer than {max} bytes").into(),
-            Self::Slow => "The body did not arrive in time".into(),
-            Self::Broken => "The body did not arrive whole".into(),
-            Self::NoSession => "The header Mcp-Session-Id is missing: initialize gives one, by POST".into(),
-            Self::Sessions => "The header Mcp-Session-Id must name one session".into(),
+            Self::Slow => request(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time"),
+            Self::Broken => wrong("The body did not arrive whole"),
+            Self::NoSession => wrong("The header Mcp-Session-Id is missing: initialize gives one, by POST"),
+            Self::Sessions => wrong("The header Mcp-Session-Id must name one session"),
             Self::NoRequest => {
-                "From 2026-07-28 on a body is one request or one notification: no response, and no batch".into()
+                wrong("From 2026-07-28 on a body is one request or one notification: no response, and no batch")
             }
-            Self::Session => "There is no such session, or no longer: initialize a new one".into(),
-            Self::Resumption => {
-                "The stream that the header Last-Event-ID names has ended, or broke too long ago, or was another replica's"
-                    .into()
+            Self::Session => {
+                request(StatusCode::NOT_FOUND, "There is no such session, or no longer: initialize a new one")
             }
-            Self::Version => "The header MCP-Protocol-Version names no revision that this session may have".into(),
-            Self::AuthFailure(AuthFailure::Unknown { .. }) => "The caller is not known".into(),
-            Self::AuthFailure(AuthFailure::NotAllowed { .. }) => "The caller may not do this".into(),
-        };
-        RpcError::request(text)
+            Self::Resumption => wrong(
+                "The stream that the header Last-Event-ID names has ended, or broke too long ago, or was another replica's",
+            ),
+            Self::Version => wrong("The header MCP-Protocol-Version names no revision that this session may have"),
+            Self::AuthFailure(AuthFailure::NotNow) => {
+                later("The caller cannot be identified just now: try again in a second")
+            }
+            Self::AuthFailure(AuthFailure::Unknown { .. }) => {
+                request(StatusCode::UNAUTHORIZED, "The caller is not known")
+            }
+            Self::AuthFailure(AuthFailure::NotAllowed { .. }) => {
+                request(StatusCode::FORBIDDEN, "The caller may not do this")
+            }
+        }
     }
 }
 
@@ -247,7 +232,7 @@ pub(super) fn unread_error(full: QuotaError, done: bool) -> RpcError {
         QuotaError::Share => "the caller leaves too many bytes of answers unread. Read them before you ask again",
         QuotaError::Whole => "clients leave too many bytes of answers unread. Try again in a second",
     };
-    RpcError::new(ErrorCode::Internal, format!("{prefix}{cause}"))
+    RpcError::internal(format!("{prefix}{cause}"))
 }
 
 /// The status of an error that stopped a message. Errors of the method itself are answers with

@@ -79,7 +79,7 @@ impl PendingResponse {
                 mailbox.end(ResponseEnd::Nothing);
                 events(EventStream::new(mailbox, None, limits, lease))
             }
-            Some(Next::End(ResponseEnd::Nothing)) => accepted_response(),
+            Some(Next::End(ResponseEnd::Nothing)) => empty(StatusCode::ACCEPTED),
             Some(Next::End(ResponseEnd::NotTaken)) => return Err(HttpRefusal::NotTaken),
             Some(Next::Event(frame)) => events(EventStream::new(mailbox, Some(frame), limits, lease)),
             None => events(EventStream::new(mailbox, None, limits, lease)),
@@ -109,9 +109,10 @@ pub(super) fn plain(status: StatusCode, text: String) -> Response<ResponseConten
     response
 }
 
-pub(super) fn accepted_response() -> Response<ResponseContent> {
-    let mut response = Response::new(ResponseContent::none());
-    *response.status_mut() = StatusCode::ACCEPTED;
+/// A response without content.
+pub(super) fn empty(status: StatusCode) -> Response<ResponseContent> {
+    let mut response = Response::new(ResponseContent::Whole(UnreadFrame::default()));
+    *response.status_mut() = status;
     response
 }
 
@@ -137,12 +138,6 @@ pub(super) fn events(stream: EventStream) -> Response<ResponseContent> {
 pub(super) enum ResponseContent {
     Whole(UnreadFrame),
     Events(Box<EventStream>),
-}
-
-impl ResponseContent {
-    pub(super) fn none() -> Self {
-        Self::Whole(UnreadFrame::default())
-    }
 }
 
 /// A response's body. Its connection counts as busy while this lives, or while its bytes are

@@ -10,13 +10,14 @@
 //! a broken stream keeps it for as long as a client may leave a response unread.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderName};
 
 use super::mailbox::Mailbox;
 use super::quota::QuotaGuard;
+use crate::lock::lock;
 use crate::mirrored::single;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -60,12 +61,12 @@ impl AnswerStreams {
 
     /// The id of the first event on the session's own stream.
     pub(super) fn session_id(&self) -> Box<str> {
-        self.name(SESSION, &mut self.state())
+        self.name(SESSION, &mut lock(&self.state))
     }
 
     /// The stream of an answer begins. Returns the id of its first event.
     pub(super) fn begin(&self, mailbox: &Arc<Mailbox>) -> Box<str> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let id = self.name(ANSWER, &mut state);
         let begun = BegunStream { mailbox: Arc::clone(mailbox), broken: None };
         state.begun.insert(id.clone(), begun);
@@ -74,19 +75,19 @@ impl AnswerStreams {
 
     /// The connection of this reader broke. Its client may resume, or may have already.
     pub(super) fn broke(&self, id: &str, reader: u64, guard: Option<QuotaGuard>) {
-        if let Some(begun) = self.state().begun.get_mut(id).filter(|begun| begun.mailbox.reader() == reader) {
+        if let Some(begun) = lock(&self.state).begun.get_mut(id).filter(|begun| begun.mailbox.reader() == reader) {
             begun.broken = Some(BrokenStream { since: Instant::now(), _guard: guard });
         }
     }
 
     pub(super) fn ended(&self, id: &str) {
-        self.state().begun.remove(id);
+        lock(&self.state).begun.remove(id);
     }
 
     /// The stream of this id, for a new reader. An existing reader gets nothing more: its
     /// connection may be dead.
     pub(super) fn take_up(&self, id: &str) -> Option<Arc<Mailbox>> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let begun = state.begun.get_mut(id)?;
         begun.broken = None;
         begun.mailbox.take_over();
@@ -96,13 +97,13 @@ impl AnswerStreams {
     /// Closes streams that broke longer than this ago.
     pub(super) fn sweep(&self, kept: Duration) {
         let is_over = |begun: &BegunStream| begun.broken.as_ref().is_some_and(|broken| broken.since.elapsed() >= kept);
-        let over: Vec<_> = self.state().begun.extract_if(|_, begun| is_over(begun)).collect();
+        let over: Vec<_> = lock(&self.state).begun.extract_if(|_, begun| is_over(begun)).collect();
         over.iter().for_each(|(_, begun)| begun.mailbox.close());
     }
 
     /// Removes every stream: the session has ended.
     pub(super) fn clear(&self) {
-        let begun = std::mem::take(&mut self.state().begun);
+        let begun = std::mem::take(&mut lock(&self.state).begun);
         drop(begun);
     }
 
@@ -114,10 +115,6 @@ impl AnswerStreams {
             None => format!("{kind}{number}"),
         };
         name.into()
-    }
-
-    fn state(&self) -> MutexGuard<'_, ResumeState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

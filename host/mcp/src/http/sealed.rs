@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::asking::{AskCapabilities, now_ms};
 use crate::caller::Caller;
-use crate::frame::{decode_base64, push_base64};
+use crate::frame::{base64, decode_base64};
 use crate::meta::{ClientInfo, ClientLogLevel, Peer, cut};
 use crate::revision::Revision;
-use crate::sealing::{Purpose, StateKey};
+use crate::sealing::{Purpose, StateKey, hex};
 
 const ID_BYTES_MAX: usize = 2_048;
 
@@ -65,9 +65,7 @@ impl SealedSession {
     /// Its id. `None` if the machine has no randomness.
     pub(super) fn seal(&self, key: &StateKey) -> Option<String> {
         let sealed = key.seal(Purpose::Session, serde_json::to_vec(self).ok()?)?;
-        let mut out = Vec::new();
-        push_base64(&mut out, &sealed);
-        String::from_utf8(out).ok().filter(|id| id.len() <= ID_BYTES_MAX)
+        Some(base64(&sealed)).filter(|id| id.len() <= ID_BYTES_MAX)
     }
 
     /// The session of this id, if it was sealed under this key, belongs to this caller with
@@ -99,7 +97,7 @@ impl SealedSession {
 
 /// The name of a session among replicas: a digest of its id, which keeps the id secret.
 pub(super) fn key_of(id: &str) -> String {
-    in_hex(digest(&SHA256, id.as_bytes()).as_ref())
+    hex(digest(&SHA256, id.as_bytes()).as_ref())
 }
 
 fn digest_of(caller: &Caller) -> String {
@@ -108,15 +106,7 @@ fn digest_of(caller: &Caller) -> String {
         context.update(&(part.len() as u64).to_be_bytes());
         context.update(part.as_bytes());
     }
-    let mut out = Vec::new();
-    push_base64(&mut out, context.finish().as_ref());
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-fn in_hex(bytes: &[u8]) -> String {
-    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-    let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or_default();
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    base64(context.finish().as_ref())
 }
 
 #[cfg(test)]

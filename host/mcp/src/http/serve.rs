@@ -1,6 +1,5 @@
 //! Serving, from the sockets to the end: the notice period, and draining.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -61,15 +60,6 @@ pub struct HttpOptions {
     pub readiness: Option<Arc<dyn Readiness>>,
     /// The other replicas of this server, if any. They share the server's key.
     pub replicas: Option<Arc<dyn Replicas>>,
-}
-
-impl fmt::Debug for HttpOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpOptions")
-            .field("listeners", &self.listeners)
-            .field("path", &self.path)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Asks [`serve`] to end. Cheap to clone; once begun it stays so.
@@ -133,34 +123,28 @@ impl ServeStages {
 /// may finish within [`HttpLimits::drain`]; then calls are cancelled.
 pub async fn serve<H: Host>(
     server: &Arc<McpServer<H>>,
-    options: HttpOptions,
+    mut options: HttpOptions,
     executor: impl Executor,
     shutdown: &HttpShutdown,
 ) {
-    let HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic, refusals, readiness, replicas } =
-        options;
+    let listeners = std::mem::take(&mut options.listeners);
+    let replicas = options.replicas.take();
     let exchange = replicas.map(|replicas| ReplicaExchange::new(replicas, server.options.state_key.clone()));
     let service = Arc::new(Service {
         server: Arc::clone(server),
         executor: Arc::new(executor),
-        path,
-        origin_policy,
-        gatekeeper,
         sessions: Arc::default(),
         exchange,
         live: LiveRequests::default(),
-        quotas: Quotas::new(&limits),
-        traffic,
-        refusals,
-        readiness,
+        quotas: Quotas::new(&options.limits),
         leaving: false.into(),
         ending: false.into(),
         lone_requests: LoneRequests::default(),
         turns: FairTurns::new(TurnBounds { all: long_messages_max(), own: long_messages_max() }),
         checks: FairTurns::new(TurnBounds { all: CHECKS_MAX, own: CHECKS_MAX }),
-        limits,
+        options,
     });
-    let connections = Connections::new(service.limits.connections_max);
+    let connections = Connections::new(service.options.limits.connections_max);
     report_load(&service, &connections);
     // Replicas are listened to until the last answer is sent.
     let mut hearing = JoinSet::new();
@@ -174,7 +158,7 @@ pub async fn serve<H: Host>(
     sweep_until(&service, shutdown.begun()).await;
     service.leaving.store(true, Ordering::SeqCst);
     // A second call of `begin` skips the notice period.
-    let _ = timeout(service.limits.notice, sweep_until(&service, shutdown.ends())).await;
+    let _ = timeout(service.options.limits.notice, sweep_until(&service, shutdown.ends())).await;
     shutdown.close();
     service.ending.store(true, Ordering::SeqCst);
     announce_end(&service);
@@ -186,7 +170,7 @@ pub async fn serve<H: Host>(
         }
     };
     let mut open = std::pin::pin!(open);
-    let drained = Instant::now() + service.limits.drain;
+    let drained = Instant::now() + service.options.limits.drain;
     if timeout_at(drained, &mut open).await.is_err() {
         cancel_calls(&service);
         // Connections that are still open close with the sets that hold them.
@@ -198,7 +182,7 @@ pub async fn serve<H: Host>(
 
 /// Reports the load while the server runs.
 fn report_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connections>) {
-    let traffic = Arc::clone(&service.traffic);
+    let traffic = Arc::clone(&service.options.traffic);
     let service = Arc::downgrade(service);
     let connections = Arc::downgrade(connections);
     traffic.set_load_source(move || {
@@ -215,13 +199,13 @@ fn report_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connections
 }
 
 async fn sweep_until<H: Host>(service: &Service<H>, ends: ServeStages) {
-    let mut ticks = interval(SWEEP_EVERY.min(service.limits.session_idle).max(Duration::from_millis(1)));
+    let mut ticks = interval(SWEEP_EVERY.min(service.options.limits.session_idle).max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut over = std::pin::pin!(ends.over());
     loop {
         tokio::select! {
             () = &mut over => return,
-            _ = ticks.tick() => service.sessions.sweep(&service.limits),
+            _ = ticks.tick() => service.sessions.sweep(&service.options.limits),
         }
     }
 }

@@ -20,17 +20,15 @@ use super::checks::CredentialChecks;
 use super::exchange::ReplicaExchange;
 use super::executor::LoneRequests;
 use super::headers::{self, Accepted, Era, SESSION_ID, check_content, check_framing};
-use super::limits::HttpLimits;
 use super::long::{DoneInTurn, do_in_turn};
 use super::modern::LiveRequests;
 use super::origin::OriginPolicy;
 use super::quota::{Owner, QuotaGuard, Quotas};
 use super::refusal::{DOCUMENT_METHODS, HttpRefusal, METHODS};
-use super::response::{PendingResponse, ResponseContent, accepted_response, json, plain};
+use super::response::{PendingResponse, ResponseContent, empty, json, plain};
 use super::session::LegacySessions;
-use super::traffic::Traffic;
 use super::watch::RequestWatch;
-use super::{Admitted, CredentialValidity, Gatekeeper, Readiness, RefusalObserver};
+use super::{Admitted, CredentialValidity, HttpOptions};
 use super::{legacy, modern, sealed};
 use crate::caller::Caller;
 use crate::frame::{BYTE_ORDER_MARK, ErrorCode, ErrorId, FrameContent, RefusedFrame, RpcError, decode};
@@ -63,18 +61,13 @@ const TURN_MAX: Duration = Duration::from_millis(250);
 pub(super) struct Service<H: Host> {
     pub(super) server: Arc<McpServer<H>>,
     pub(super) executor: Arc<dyn Executor>,
-    pub(super) path: String,
-    pub(super) origin_policy: OriginPolicy,
-    pub(super) limits: HttpLimits,
-    pub(super) gatekeeper: Arc<dyn Gatekeeper>,
+    /// Without its listeners and replicas.
+    pub(super) options: HttpOptions,
     pub(super) sessions: Arc<LegacySessions<H>>,
     /// The other replicas, if they answer legacy sessions too.
     pub(super) exchange: Option<Arc<ReplicaExchange>>,
     pub(super) live: LiveRequests,
     pub(super) quotas: Quotas,
-    pub(super) traffic: Arc<Traffic>,
-    pub(super) refusals: Option<Arc<dyn RefusalObserver>>,
-    pub(super) readiness: Option<Arc<dyn Readiness>>,
     /// True once shutdown has begun. Requests may still be accepted.
     pub(super) leaving: AtomicBool,
     /// True once no more requests are accepted.
@@ -141,14 +134,14 @@ impl<H: Host> Service<H> {
             Ok(response) => response,
             Err(refusal) => {
                 let reason = refusal.reason(has_credential);
-                if let Some((refusals, reason)) = self.refusals.as_ref().zip(reason) {
+                if let Some((refusals, reason)) = self.options.refusals.as_ref().zip(reason) {
                     refusals.refused(arrival.peer, reason);
                 }
                 refusal.response(self.no_id(revision, session.as_ref()))
             }
         };
-        self.origin_policy.expose(origin, &mut response);
-        self.traffic.answered(response.status());
+        self.options.origin_policy.expose(origin, &mut response);
+        self.options.traffic.answered(response.status());
         // A proxy could send its next request on a connection that is about to close. HTTP/2
         // announces this itself.
         if !is_multiplexed && self.leaving.load(Ordering::SeqCst) {
@@ -181,7 +174,7 @@ impl<H: Host> Service<H> {
         let missing = match path {
             LIVE => return Some(plain(StatusCode::OK, "ok\n".to_owned())),
             READY if self.leaving.load(Ordering::SeqCst) => Some("ending"),
-            READY => match &self.readiness {
+            READY => match &self.options.readiness {
                 Some(readiness) => readiness.check().await,
                 None => None,
             },
@@ -206,14 +199,15 @@ impl<H: Host> Service<H> {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
         // With or without a trailing slash.
-        let is_endpoint = path.strip_suffix('/').unwrap_or(path) == self.path.strip_suffix('/').unwrap_or(&self.path);
+        let is_endpoint =
+            path.strip_suffix('/').unwrap_or(path) == self.options.path.strip_suffix('/').unwrap_or(&self.options.path);
         check_framing(&parts.headers)?;
         if matches!(parts.method, Method::GET | Method::HEAD)
             && let Some(response) = self.health(path).await
         {
             return Ok(response);
         }
-        self.origin_policy.check(&parts, arrival.local)?;
+        self.options.origin_policy.check(&parts, arrival.local)?;
         if !is_endpoint {
             return self.metadata(&parts);
         }
@@ -232,7 +226,7 @@ impl<H: Host> Service<H> {
         }
         let admitted = {
             let checks = self.checks_of(arrival.peer);
-            let mut admitting = self.gatekeeper.admit(&parts.headers, &checks);
+            let mut admitting = self.options.gatekeeper.admit(&parts.headers, &checks);
             match poll_fn(|context| Poll::Ready(admitting.as_mut().poll(context))).await {
                 Poll::Ready(admitted) => admitted,
                 // While authentication takes time, the request counts against the quota of
@@ -262,7 +256,7 @@ impl<H: Host> Service<H> {
         let Admitted { caller, validity } = admitted;
         let guard = self.quotas.requests.take(&owner)?;
         let mut taken = self.quotas.bodies.empty_guard(&owner);
-        let body = body::read(body, headers.contains_key(EXPECT), &self.limits, &mut taken).await?;
+        let body = body::read(body, headers.contains_key(EXPECT), &self.options.limits, &mut taken).await?;
         let most = self.quotas.sent.per_minute();
         self.quotas.sent.take(&owner, body.len()).map_err(|wait| HttpRefusal::Sent(most, wait))?;
         let is_alone = self.lone_requests.is_lone(arrival.connection, self.quotas.requests.taken(), Instant::now());
@@ -273,8 +267,8 @@ impl<H: Host> Service<H> {
         let begun = self.begin(&body, context);
         drop(taken);
         match begun? {
-            MessageOutcome::Taken => Ok(accepted_response()),
-            MessageOutcome::Answering(pending) => pending.respond(&self.limits).await,
+            MessageOutcome::Taken => Ok(empty(StatusCode::ACCEPTED)),
+            MessageOutcome::Answering(pending) => pending.respond(&self.options.limits).await,
         }
     }
 
@@ -286,7 +280,7 @@ impl<H: Host> Service<H> {
 
     /// The document for unauthenticated callers.
     fn metadata(&self, parts: &Parts) -> Result<Response<ResponseContent>, HttpRefusal> {
-        let text = self.gatekeeper.metadata(parts.uri.path()).ok_or(HttpRefusal::Path)?;
+        let text = self.options.gatekeeper.metadata(parts.uri.path()).ok_or(HttpRefusal::Path)?;
         match parts.method {
             Method::GET | Method::HEAD => Ok(json(StatusCode::OK, text.into_bytes())),
             Method::OPTIONS => Ok(OriginPolicy::preflight(&parts.headers, DOCUMENT_METHODS)),
@@ -314,13 +308,13 @@ impl<H: Host> Service<H> {
         let begin = move || service.begin(&body, context);
         let Some(DoneInTurn { outcome: begun, turn }) = do_in_turn(&self.executor, turn, begin).await else {
             // A panic is reported like that of a call.
-            return Err(HttpRefusal::Message(RpcError::new(ErrorCode::Internal, "Internal error")));
+            return Err(HttpRefusal::Message(RpcError::internal("Internal error")));
         };
         drop(taken);
         match begun? {
-            MessageOutcome::Taken => Ok(accepted_response()),
+            MessageOutcome::Taken => Ok(empty(StatusCode::ACCEPTED)),
             MessageOutcome::Answering(pending) => {
-                let mut answer = std::pin::pin!(pending.respond(&self.limits));
+                let mut answer = std::pin::pin!(pending.respond(&self.options.limits));
                 match tokio::time::timeout(TURN_PER_KIB.saturating_mul(kib).min(TURN_MAX), &mut answer).await {
                     Ok(response) => response,
                     Err(_) => {
@@ -339,7 +333,9 @@ impl<H: Host> Service<H> {
                 let error = RpcError::new(ErrorCode::Parse, "Parse error: the body is empty");
                 return Err(HttpRefusal::Message(error));
             }
-            Err(refused) | Ok(FrameContent::One(Err(refused))) => return Err(unread(refused)),
+            Err(RefusedFrame { id, error }) | Ok(FrameContent::One(Err(RefusedFrame { id, error }))) => {
+                return Err(HttpRefusal::Message(error).of(id));
+            }
             Ok(incoming) => incoming,
         };
         let id = incoming.request_id().cloned();
@@ -349,10 +345,7 @@ impl<H: Host> Service<H> {
             true => modern::begin(self, incoming, context),
             false => legacy::begin(self, incoming, context, era),
         });
-        begun.map_err(|refusal| match id {
-            Some(id) => HttpRefusal::Request(id, Box::new(refusal)),
-            None => refusal,
-        })
+        begun.map_err(|refusal| refusal.of(id))
     }
 }
 
@@ -360,12 +353,4 @@ impl<H: Host> Service<H> {
 fn is_array(body: &[u8]) -> bool {
     let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
     body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
-}
-
-/// The refusal of an invalid frame.
-fn unread(RefusedFrame { id, error }: RefusedFrame) -> HttpRefusal {
-    match id {
-        Some(id) => HttpRefusal::Request(id, Box::new(HttpRefusal::Message(error))),
-        None => HttpRefusal::Message(error),
-    }
 }

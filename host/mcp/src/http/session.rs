@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -16,9 +16,7 @@ use super::resume::AnswerStreams;
 use crate::caller::Caller;
 use crate::connection::ClientConnection;
 use crate::host::{Host, Outbox};
-
-/// Random bytes of an id, so that it cannot be guessed.
-const ID_BYTES: usize = 16;
+use crate::lock::lock;
 
 /// Frames that are kept while a client has no open stream, without duplicates. 264: changed lists,
 /// and as many resources as a session watches by default.
@@ -79,7 +77,7 @@ impl SessionOutbox {
     pub(super) fn open(&self, stream: &Arc<Mailbox>, name: Option<&str>) -> oneshot::Receiver<()> {
         let (sender, known) = oneshot::channel();
         let before = {
-            let mut unsent = self.unsent();
+            let mut unsent = lock(&self.0);
             let adopts = unsent.kept.is_empty();
             unsent.kept.drain(..).for_each(|frame| stream.queue(frame));
             unsent.name = name.map(|name| StreamName { name: name.to_owned(), unconfirmed: Some(sender), adopts });
@@ -94,7 +92,7 @@ impl SessionOutbox {
 
     /// All replicas know of the stream of this name.
     pub(super) fn confirm(&self, name: &str) {
-        if let Some(own) = self.unsent().name.as_mut().filter(|own| own.name == name) {
+        if let Some(own) = lock(&self.0).name.as_mut().filter(|own| own.name == name) {
             own.unconfirmed = None;
         }
     }
@@ -103,7 +101,7 @@ impl SessionOutbox {
     /// the last change sent here. A stream that was opened here since is newer, and stays.
     pub(super) fn moved(&self, name: &str) -> Option<KeptFrames> {
         let (before, kept, told) = {
-            let mut unsent = self.unsent();
+            let mut unsent = lock(&self.0);
             let is_open = unsent.stream.as_ref().is_some_and(|stream| !stream.is_over());
             if is_open && unsent.name.as_ref().is_some_and(|own| own.unconfirmed.is_some()) {
                 return None;
@@ -122,7 +120,7 @@ impl SessionOutbox {
 
     /// Another replica's stream of this name has ended.
     pub(super) fn closed_elsewhere(&self, name: &str) {
-        let mut unsent = self.unsent();
+        let mut unsent = lock(&self.0);
         if unsent.elsewhere.as_deref() == Some(name) {
             unsent.elsewhere = None;
         }
@@ -130,7 +128,7 @@ impl SessionOutbox {
 
     /// Forgets streams of other replicas without recent messages.
     pub(super) fn forget_elsewhere(&self) {
-        let mut unsent = self.unsent();
+        let mut unsent = lock(&self.0);
         unsent.elsewhere = None;
         if let Some(own) = &mut unsent.name {
             own.unconfirmed = None;
@@ -140,7 +138,7 @@ impl SessionOutbox {
     /// Sends frames that another replica kept for the stream of this name, unless that was done.
     /// All replicas keep the same ones.
     pub(super) fn adopt(&self, name: &str, kept: KeptFrames) {
-        let mut unsent = self.unsent();
+        let mut unsent = lock(&self.0);
         let KeptFrames { frames, told } = kept;
         let Some(own) = unsent.name.as_mut().filter(|own| own.name == name) else { return };
         let is_new = !frames.is_empty() && std::mem::take(&mut own.adopts);
@@ -156,23 +154,19 @@ impl SessionOutbox {
 
     /// Ends the stream, if there is one.
     pub(super) fn end(&self) {
-        if let Some(stream) = self.unsent().stream.take() {
+        if let Some(stream) = lock(&self.0).stream.take() {
             stream.end(ResponseEnd::Nothing);
         }
-    }
-
-    fn unsent(&self) -> MutexGuard<'_, UnsentFrames> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Outbox for SessionOutbox {
     fn queue(&self, frame: Vec<u8>) {
-        self.unsent().queue(frame);
+        lock(&self.0).queue(frame);
     }
 
     fn announce(&self, frames: Vec<Vec<u8>>, lists: Option<u64>) {
-        let mut unsent = self.unsent();
+        let mut unsent = lock(&self.0);
         // Another replica has already notified the client of the same change.
         if lists.is_some() && std::mem::replace(&mut unsent.told, lists) == lists {
             return;
@@ -343,8 +337,9 @@ impl<H: Host> SessionTable<H> {
 }
 
 impl<H: Host> LegacySessions<H> {
-    /// Registers a session of this owner. At the owner's share, or at the total, an idle session
-    /// ends.
+    /// Registers a session of this owner, unless it is known. At the owner's share, or at the
+    /// total, an idle session ends. Returns false if more than `ended` sessions have ended by now:
+    /// one that another replica began may be among them.
     ///
     /// # Errors
     /// No session that could make room is idle.
@@ -354,25 +349,10 @@ impl<H: Host> LegacySessions<H> {
         session: Arc<LegacySession<H>>,
         owner: &Owner,
         limits: &HttpLimits,
-    ) -> Result<(), QuotaError> {
-        self.enter_unless_ended(id, session, owner, limits, None).map(drop)
-    }
-
-    /// Registers a session that another replica began, unless it is known. Returns false if more
-    /// than `ended` sessions have ended by now: this may be one of them.
-    ///
-    /// # Errors
-    /// No session that could make room is idle.
-    pub(super) fn enter_unless_ended(
-        &self,
-        id: &str,
-        session: Arc<LegacySession<H>>,
-        owner: &Owner,
-        limits: &HttpLimits,
         ended: Option<u64>,
     ) -> Result<bool, QuotaError> {
         let evicted = {
-            let mut kept = self.kept();
+            let mut kept = lock(&self.0);
             if ended.is_some_and(|ended| ended != kept.ended) {
                 return Ok(false);
             }
@@ -391,28 +371,28 @@ impl<H: Host> LegacySessions<H> {
 
     /// True if there is a session of this id.
     pub(super) fn knows(&self, id: &str) -> bool {
-        self.kept().by_id.contains_key(id)
+        lock(&self.0).by_id.contains_key(id)
     }
 
     /// The ids of all sessions.
     pub(super) fn keys(&self) -> Vec<Box<str>> {
-        self.kept().by_id.keys().cloned().collect()
+        lock(&self.0).by_id.keys().cloned().collect()
     }
 
     /// The session of this id, for any caller.
     pub(super) fn of_key(&self, id: &str) -> Option<Arc<LegacySession<H>>> {
-        self.kept().by_id.get(id).map(|entry| Arc::clone(&entry.session))
+        lock(&self.0).by_id.get(id).map(|entry| Arc::clone(&entry.session))
     }
 
     /// The number of sessions that were ended so far.
     pub(super) fn ended(&self) -> u64 {
-        self.kept().ended
+        lock(&self.0).ended
     }
 
     /// The session of this id, if it belongs to this caller with unchanged scopes. With others, the
     /// caller begins a new one.
     pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<SessionUse<H>> {
-        let kept = self.kept();
+        let kept = lock(&self.0);
         let session = kept.by_id.get(id).map(|entry| &entry.session);
         // Marked as used before the lock is released, so that it does not look idle.
         session.filter(|session| session.caller == *caller).cloned().map(SessionUse::of)
@@ -421,7 +401,7 @@ impl<H: Host> LegacySessions<H> {
     /// Ends the session of this id.
     pub(super) fn end(&self, id: &str) {
         let removed = {
-            let mut kept = self.kept();
+            let mut kept = lock(&self.0);
             kept.ended += 1;
             kept.remove(id)
         };
@@ -438,7 +418,7 @@ impl<H: Host> LegacySessions<H> {
                 || session.idle_since().is_some_and(|since| since.elapsed() > limits.session_idle)
         };
         let ended: Vec<_> = {
-            let mut kept = self.kept();
+            let mut kept = lock(&self.0);
             let ids: Vec<Box<str>> =
                 kept.by_id.iter().filter(|(_, entry)| over(&entry.session)).map(|(id, _)| id.clone()).collect();
             ids.iter().filter_map(|id| kept.remove(id)).collect()
@@ -449,24 +429,13 @@ impl<H: Host> LegacySessions<H> {
 
     /// The number of sessions.
     pub(super) fn count(&self) -> usize {
-        self.kept().by_id.len()
+        lock(&self.0).by_id.len()
     }
 
     /// All of them.
     pub(super) fn all(&self) -> Vec<Arc<LegacySession<H>>> {
-        self.kept().by_id.values().map(|entry| Arc::clone(&entry.session)).collect()
+        lock(&self.0).by_id.values().map(|entry| Arc::clone(&entry.session)).collect()
     }
-
-    fn kept(&self) -> MutexGuard<'_, SessionTable<H>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An unguessable id in hexadecimal digits.
-pub(super) fn random_id() -> Option<String> {
-    let mut bytes = [0; ID_BYTES];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Counters of the transport, for operators.
 
-use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,12 +36,6 @@ impl Default for Traffic {
             turned_away: AtomicU64::new(0),
             load: OnceLock::new(),
         }
-    }
-}
-
-impl fmt::Debug for Traffic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Traffic").field("load", &self.load()).finish_non_exhaustive()
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::mailbox::Mailbox;
-use super::quota::{Owner, OwnerQuota, QuotaError, QuotaGuard};
+use super::quota::{QuotaError, QuotaGuard};
 use crate::host::SharedFrame;
 
 /// Bytes that a frame counts for in addition to its own: its entry in the mailbox, its response,
@@ -24,24 +24,6 @@ const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 const BEFORE_EVENT: &[u8] = b"data: ";
 const AFTER_EVENT: &[u8] = b"\n\n";
-
-/// The bytes that one client may leave unread.
-#[derive(Clone)]
-pub(super) struct UnreadShare {
-    quota: Arc<OwnerQuota>,
-    owner: Owner,
-}
-
-impl UnreadShare {
-    pub(super) fn of(quota: &Arc<OwnerQuota>, owner: &Owner) -> Self {
-        Self { quota: Arc::clone(quota), owner: owner.clone() }
-    }
-
-    /// An empty part of the share.
-    pub(super) fn empty_guard(&self) -> QuotaGuard {
-        self.quota.empty_guard(&self.owner)
-    }
-}
 
 /// One frame, in up to three pieces.
 #[derive(Default)]
@@ -166,9 +148,10 @@ impl Drop for EventPiece {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::quota::{Owner, OwnerQuota};
 
-    fn share(share: usize) -> UnreadShare {
-        UnreadShare::of(&OwnerQuota::new(usize::MAX, share), &Owner::Caller("ann".into()))
+    fn ann() -> Owner {
+        Owner::Caller("ann".into())
     }
 
     fn mailbox() -> Arc<Mailbox> {
@@ -177,37 +160,37 @@ mod tests {
 
     #[test]
     fn a_frame_counts_until_its_last_piece_is_dropped() {
-        let share = share(FRAME_BYTES * 10);
+        let quota = OwnerQuota::new(usize::MAX, FRAME_BYTES * 10);
         let mut frame = UnreadFrame::from(vec![b'x'; 200_000]);
-        assert_eq!(frame.count(share.empty_guard()), Ok(()));
-        assert_eq!(share.quota.taken(), 200_000 + FRAME_BYTES);
+        assert_eq!(frame.count(quota.empty_guard(&ann())), Ok(()));
+        assert_eq!(quota.taken(), 200_000 + FRAME_BYTES);
         let mut refused = UnreadFrame::from(vec![b'x']);
-        assert_eq!(refused.count(share.empty_guard()), Err(QuotaError::Share));
+        assert_eq!(refused.count(quota.empty_guard(&ann())), Err(QuotaError::Share));
         let mailbox = mailbox();
         let mut pieces = frame.into_event(&mailbox);
         assert!(pieces.iter().all(|piece| piece.len() <= PIECE_BYTES_MAX));
         assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), 200_008);
         let last = pieces.pop_back().unwrap();
         drop(pieces);
-        assert_eq!(share.quota.taken(), 200_000 + FRAME_BYTES);
+        assert_eq!(quota.taken(), 200_000 + FRAME_BYTES);
         assert!(mailbox.unread_since().is_some(), "its last piece is unread");
         drop(last);
-        assert_eq!((share.quota.taken(), mailbox.unread_since()), (0, None));
+        assert_eq!((quota.taken(), mailbox.unread_since()), (0, None));
     }
 
     #[test]
     fn bytes_that_frames_share_count_for_none_of_them() {
-        let share = share(FRAME_BYTES * 3);
+        let quota = OwnerQuota::new(usize::MAX, FRAME_BYTES * 3);
         let shared = Bytes::from(vec![b'x'; 1_000_000]);
         let frames: Vec<UnreadFrame> = (0..2)
             .map(|_| {
                 let frame = SharedFrame { head: b"{".to_vec(), shared: shared.clone(), tail: b"}".to_vec() };
                 let mut frame = UnreadFrame::from(frame);
-                assert_eq!(frame.count(share.empty_guard()), Ok(()));
+                assert_eq!(frame.count(quota.empty_guard(&ann())), Ok(()));
                 frame
             })
             .collect();
-        assert_eq!(share.quota.taken(), 2 * (FRAME_BYTES + 2));
+        assert_eq!(quota.taken(), 2 * (FRAME_BYTES + 2));
         let sent: Vec<u8> = frames.into_iter().next().unwrap().into_event(&mailbox()).into_iter().flatten().collect();
         let before = b"data: {".as_slice();
         let after = b"}\n\n".as_slice();
@@ -216,12 +199,12 @@ mod tests {
 
     #[test]
     fn bytes_that_were_held_for_a_frame_are_part_of_its_count() {
-        let share = share(usize::MAX);
-        let mut held = share.empty_guard();
+        let quota = OwnerQuota::new(usize::MAX, usize::MAX);
+        let mut held = quota.empty_guard(&ann());
         held.extend_past(5_000).unwrap();
         let mut frame = UnreadFrame::from(vec![b'x'; 5_000]);
         frame.count(held).unwrap();
-        assert_eq!(share.quota.taken(), 5_000 + FRAME_BYTES);
+        assert_eq!(quota.taken(), 5_000 + FRAME_BYTES);
     }
 
     #[test]

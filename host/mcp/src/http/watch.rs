@@ -6,7 +6,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use super::limits::HttpLimits;
 use super::line_endings::RequestLines;
 use super::mailbox::Mailbox;
 use super::quota::{Owner, OwnerQuota, QuotaError, QuotaGuard};
+
+use crate::lock::lock;
 
 /// Requests of one connection that the client may abandon in excess of the answered ones. Only an
 /// attack abandons more.
@@ -92,10 +94,8 @@ impl ConnectionWatch {
     /// Asks it to close.
     pub(super) fn leave(&self) {
         let _ = self.leaving_since.compare_exchange(0, self.now(), Ordering::AcqRel, Ordering::Acquire);
-        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        let waker = lock(&self.waker).take();
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// A request has come.
@@ -113,7 +113,7 @@ impl ConnectionWatch {
     /// The part of the quota that this caller holds for the connection, shared by all its requests
     /// on it.
     fn guard_of(&self, owner: &Owner, places: &Arc<OwnerQuota>) -> Result<Arc<QuotaGuard>, QuotaError> {
-        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = lock(&self.callers);
         callers.retain(|place| place.strong_count() > 0);
         let known = callers.iter().filter_map(Weak::upgrade).find(|place| place.owner() == owner);
         if let Some(place) = known {
@@ -175,22 +175,18 @@ impl ConnectionWatch {
     /// The deadline for the client to read its responses. With streams there always is one: a
     /// closed window that blocks an event causes no wake-up.
     fn unread_deadline(&self, write_time: Duration) -> Option<Instant> {
-        let unread = self.unread();
+        let unread = lock(&self.unread);
         let whole = unread.whole.first().map(|(until, _)| self.started + Duration::from_millis(*until));
         let since = unread.streams.iter().filter_map(|(_, mailbox)| mailbox.upgrade()?.unread_since()).min();
         let streams = (!unread.streams.is_empty()).then(|| since.unwrap_or_else(Instant::now) + write_time);
         [whole, streams].into_iter().flatten().min()
     }
 
-    fn unread(&self) -> MutexGuard<'_, UnreadResponses> {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_leaving(&self, context: &Context<'_>) -> bool {
         if self.leaving_since.load(Ordering::Acquire) != 0 {
             return true;
         }
-        let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waker = lock(&self.waker);
         if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             *waker = Some(context.waker().clone());
         }
@@ -231,7 +227,7 @@ impl RequestWatch {
     pub(super) fn answers(&mut self, bytes: usize, write_time: Duration) {
         let time = write_time + Duration::from_secs((bytes / TAKEN_PER_SECOND_MIN) as u64);
         let until = self.watch.now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        let mut unread = self.watch.unread();
+        let mut unread = lock(&self.watch.unread);
         unread.sequence += 1;
         let number = unread.sequence;
         unread.whole.insert((until, number));
@@ -241,7 +237,7 @@ impl RequestWatch {
 
     /// Registers a response that streams from this mailbox.
     pub(super) fn streams(&mut self, mailbox: &Arc<Mailbox>) {
-        let mut unread = self.watch.unread();
+        let mut unread = lock(&self.watch.unread);
         unread.sequence += 1;
         let number = unread.sequence;
         unread.streams.push((number, Arc::downgrade(mailbox)));
@@ -255,9 +251,9 @@ impl Drop for RequestWatch {
         match self.unread {
             ResponseState::NotYet => {}
             ResponseState::Whole(until, number) => {
-                self.watch.unread().whole.remove(&(until, number));
+                lock(&self.watch.unread).whole.remove(&(until, number));
             }
-            ResponseState::Stream(number) => self.watch.unread().streams.retain(|(known, _)| *known != number),
+            ResponseState::Stream(number) => lock(&self.watch.unread).streams.retain(|(known, _)| *known != number),
         }
         self.watch.end(self.done);
     }
@@ -326,7 +322,7 @@ impl Connections {
     /// Counts one more. At the limit, the connection idle for longest is asked to close; false if
     /// none is idle.
     pub(super) fn enter(&self) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.open >= self.max {
             let Some((_, oldest)) = state.idle.pop_first() else { return false };
             state.open += 1;
@@ -340,17 +336,17 @@ impl Connections {
 
     /// The number of open connections.
     pub(super) fn open(&self) -> usize {
-        self.state().open
+        lock(&self.state).open
     }
 
     pub(super) fn leave(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.open = state.open.saturating_sub(1);
     }
 
     /// Marks the connection as idle. Returns its number among the idle ones.
     pub(super) fn mark_idle(&self, watch: &Arc<ConnectionWatch>) -> u64 {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.sequence += 1;
         let place = state.sequence;
         state.idle.insert(place, Arc::clone(watch));
@@ -359,11 +355,7 @@ impl Connections {
 
     /// Marks the connection of this number as busy.
     pub(super) fn mark_busy(&self, place: u64) {
-        self.state().idle.remove(&place);
-    }
-
-    fn state(&self) -> MutexGuard<'_, ConnectionTable> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).idle.remove(&place);
     }
 }
 

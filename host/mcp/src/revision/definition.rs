@@ -1,7 +1,7 @@
 //! Definitions of tools and the server's identity, as one revision writes them.
 
 use crate::content::{ContentIcon, IconTheme, Map};
-use crate::frame::{Object, push_string};
+use crate::frame::{Object, push_list};
 use crate::server::ServerInfo;
 use crate::task::TaskPlan;
 use crate::tool::{ToolDefinition, ToolHints};
@@ -31,14 +31,11 @@ pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, ta
     }
     // In 2026-07-28 the server decides, and lists do not show it.
     if let Some(support) = task.support().filter(|_| features.tasks && !features.typed_results) {
-        let mut execution = Object::open(object.key("execution"));
-        execution.text("taskSupport", support);
-        execution.close();
+        Object::open(object.key("execution")).text("taskSupport", support);
     }
     if features.metas {
         push_meta(&mut object, &definition.meta);
     }
-    object.close();
 }
 
 /// True if the revision can carry this output schema, and values that conform to it.
@@ -63,7 +60,6 @@ fn push_hints(out: &mut Vec<u8>, hints: &ToolHints, title: Option<&str>) {
             object.flag(key, hint);
         }
     }
-    object.close();
 }
 
 /// Appends `icons`, if there are any.
@@ -71,12 +67,7 @@ pub(super) fn push_icons(object: &mut Object<'_>, icons: &[ContentIcon]) {
     if icons.is_empty() {
         return;
     }
-    let out = object.key("icons");
-    out.push(b'[');
-    for (place, icon) in icons.iter().enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
+    push_list(object.key("icons"), icons, |out, icon| {
         let mut entry = Object::open(out);
         entry.text("src", &icon.src);
         entry.text_if("mimeType", icon.mime_type.as_deref());
@@ -90,9 +81,7 @@ pub(super) fn push_icons(object: &mut Object<'_>, icons: &[ContentIcon]) {
                 IconTheme::Dark => "dark",
             }),
         );
-        entry.close();
-    }
-    out.push(b']');
+    });
 }
 
 /// Appends `_meta`, unless it is empty.
@@ -105,7 +94,7 @@ pub(super) fn push_meta(object: &mut Object<'_>, meta: &Map) {
 /// Appends the server's identity (`Implementation`).
 pub(crate) fn push_implementation(out: &mut Vec<u8>, info: &ServerInfo, features: &Features) {
     let mut object = Object::open(out);
-    push_string(object.key("name"), &info.name);
+    object.text("name", &info.name);
     if features.titles {
         object.text_if("title", info.title.as_deref());
     }
@@ -115,5 +104,4 @@ pub(crate) fn push_implementation(out: &mut Vec<u8>, info: &ServerInfo, features
         object.text_if("websiteUrl", info.website_url.as_deref());
         push_icons(&mut object, &info.icons);
     }
-    object.close();
 }

@@ -13,6 +13,7 @@ use std::fmt;
 
 use crate::content::CallResult;
 use crate::declared::DeclaredResource;
+use crate::frame::json_text;
 use crate::method::{Feature, Method};
 use crate::task::TaskPlan;
 use crate::tool::{McpTool, ToolDefinition};
@@ -77,34 +78,27 @@ impl Revision {
     /// The entry of `tools/list` for this definition, for programs that show the client's view.
     #[must_use]
     pub fn definition_json(self, definition: &ToolDefinition) -> String {
-        let mut out = Vec::new();
-        push_definition(&mut out, definition, TaskPlan::Never, self.features());
-        String::from_utf8_lossy(&out).into_owned()
+        json_text(|out| push_definition(out, definition, TaskPlan::Never, self.features()))
     }
 
     /// The entry of `prompts/list` for this entry; `None` if it is not a prompt.
     #[must_use]
     pub fn prompt_json(self, tool: &McpTool) -> Option<String> {
-        let mut out = Vec::new();
-        push_prompt(&mut out, tool.definition(), tool.prompt()?, self.features());
-        Some(String::from_utf8_lossy(&out).into_owned())
+        let prompt = tool.prompt()?;
+        Some(json_text(|out| push_prompt(out, tool.definition(), prompt, self.features())))
     }
 
     /// The entry of `resources/list` or `resources/templates/list` for this resource.
     #[must_use]
     pub fn resource_json(self, declared: &DeclaredResource) -> String {
-        let mut out = Vec::new();
-        push_declared(&mut out, declared, self.features());
-        String::from_utf8_lossy(&out).into_owned()
+        json_text(|out| push_declared(out, declared, self.features()))
     }
 
     /// The result of `tools/call` without the server's identity, for programs that show the
     /// client's view.
     #[must_use]
     pub fn result_json(self, result: &CallResult) -> String {
-        let mut out = Vec::new();
-        push_result(&mut out, result, self.features(), "");
-        String::from_utf8_lossy(&out).into_owned()
+        json_text(|out| push_result(out, result, self.features(), ""))
     }
 
     pub(crate) const fn features(self) -> &'static Features {

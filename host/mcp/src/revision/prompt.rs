@@ -1,7 +1,7 @@
 //! Prompts, as one revision writes them.
 
 use crate::content::CallResult;
-use crate::frame::Object;
+use crate::frame::{Object, push_list};
 use crate::tool::{McpPrompt, ToolDefinition};
 
 use super::Features;
@@ -15,20 +15,13 @@ pub(crate) fn push_prompt(out: &mut Vec<u8>, definition: &ToolDefinition, prompt
     entry.text_if("title", definition.title.as_deref().filter(|_| features.titles));
     entry.text_if("description", Some(definition.description.as_str()).filter(|text| !text.is_empty()));
     if !prompt.arguments().is_empty() {
-        let out = entry.key("arguments");
-        out.push(b'[');
-        for (place, argument) in prompt.arguments().iter().enumerate() {
-            if place > 0 {
-                out.push(b',');
-            }
+        push_list(entry.key("arguments"), prompt.arguments(), |out, argument| {
             let mut item = Object::open(out);
             item.text("name", &argument.name);
             item.text_if("title", argument.title.as_deref().filter(|_| features.titles));
             item.text_if("description", argument.description.as_deref());
             item.flag("required", argument.required);
-            item.close();
-        }
-        out.push(b']');
+        });
     }
     if features.icons {
         push_icons(&mut entry, &definition.icons);
@@ -36,7 +29,6 @@ pub(crate) fn push_prompt(out: &mut Vec<u8>, definition: &ToolDefinition, prompt
     if features.metas {
         push_meta(&mut entry, &definition.meta);
     }
-    entry.close();
 }
 
 /// Appends the result of one `prompts/get`. `identity` is the server's `Implementation` as JSON.
@@ -54,19 +46,11 @@ pub(crate) fn push_prompt_result(
     let own = result.prompt.description.as_deref();
     let description = own.or(Some(definition.description.as_str())).filter(|text| !text.is_empty());
     object.text_if("description", description);
-    let messages = object.key("messages");
-    messages.push(b'[');
-    for (place, content) in result.content.iter().enumerate() {
-        if place > 0 {
-            messages.push(b',');
-        }
+    push_list(object.key("messages"), result.content.iter().enumerate(), |out, (place, content)| {
         let role = result.prompt.roles.get(place).copied().unwrap_or(crate::content::Role::User);
-        let mut message = Object::open(messages);
+        let mut message = Object::open(out);
         message.text("role", role.name());
         push_content(message.key("content"), content, features);
-        message.close();
-    }
-    messages.push(b']');
+    });
     push_result_meta(&mut object, &result.meta, features, identity);
-    object.close();
 }

@@ -29,7 +29,6 @@ pub(crate) fn push_declared(out: &mut Vec<u8>, declared: &DeclaredResource, feat
     if features.metas {
         push_meta(&mut entry, &declared.more.meta);
     }
-    entry.close();
 }
 
 /// Appends one entry of `resources/list`, for a resource below a template.
@@ -39,7 +38,6 @@ pub(crate) fn push_entry(out: &mut Vec<u8>, listed: &ResourceEntry) {
     entry.text("name", &listed.name);
     entry.text_if("mimeType", listed.mime_type.as_deref());
     entry.json("size", &listed.size_bytes);
-    entry.close();
 }
 
 /// Appends one entry of `resources/list`, for an embedded resource.
@@ -53,7 +51,6 @@ pub(crate) fn push_resource(out: &mut Vec<u8>, kept: &KeptResource, features: &F
     if let Some(annotations) = first.and_then(|part| part.annotations.as_ref()) {
         push_annotations(&mut entry, annotations, features);
     }
-    entry.close();
 }
 
 /// Appends the contents of a resource, as a member of an embedded resource or of `contents`. `meta`
@@ -72,5 +69,4 @@ pub(crate) fn push_resource_contents(
     if let Some(meta) = meta {
         resource.raw("_meta", meta);
     }
-    resource.close();
 }

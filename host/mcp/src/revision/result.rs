@@ -1,7 +1,7 @@
 //! Results of calls in one revision. Content that the revision does not support becomes text.
 
 use crate::content::{CallResult, ContentAnnotations, ContentKind, Map, ResourceBody, ResourceLink, ResultContent};
-use crate::frame::{Object, push_base64, push_json, push_string};
+use crate::frame::{Object, push_base64, push_list};
 use crate::meta::{RESERVED_PREFIX, SERVER_INFO};
 
 use super::definition::push_icons;
@@ -25,7 +25,6 @@ pub(crate) fn push_result(out: &mut Vec<u8>, result: &CallResult, features: &Fea
     }
     object.flag("isError", result.is_error);
     push_result_meta(&mut object, &result.meta, features, identity);
-    object.close();
 }
 
 fn carries(features: &Features, value: &str) -> bool {
@@ -39,25 +38,11 @@ fn carries(features: &Features, value: &str) -> bool {
 /// `left_out` is a structured value that the revision does not support. It becomes text for the
 /// model.
 fn push_contents(out: &mut Vec<u8>, result: &CallResult, left_out: Option<&str>, features: &Features) {
-    out.push(b'[');
-    let mut first = true;
-    let mut separate = |out: &mut Vec<u8>| {
-        if !std::mem::take(&mut first) {
-            out.push(b',');
-        }
-    };
-    for content in &result.content {
-        separate(out);
-        push_content(out, content, features);
-    }
     let said = |value: &str| {
         result.content.iter().any(|content| matches!(&content.kind, ContentKind::Text(text) if text == value))
     };
-    if let Some(value) = left_out.filter(|value| !said(value)) {
-        separate(out);
-        push_content(out, &ResultContent::text(value), features);
-    }
-    out.push(b']');
+    let left_out = left_out.filter(|value| !said(value)).map(ResultContent::text);
+    push_list(out, result.content.iter().chain(&left_out), |out, content| push_content(out, content, features));
 }
 
 pub(super) fn push_content(out: &mut Vec<u8>, content: &ResultContent, features: &Features) {
@@ -88,7 +73,6 @@ pub(super) fn push_content(out: &mut Vec<u8>, content: &ResultContent, features:
     if let Some(meta) = content.meta_json(uri).filter(|_| features.metas) {
         object.raw("_meta", &meta);
     }
-    object.close();
 }
 
 fn push_text(object: &mut Object<'_>, text: &str) {
@@ -146,7 +130,6 @@ pub(super) fn push_annotations(object: &mut Object<'_>, annotations: &ContentAnn
         entry.json("priority", &priority.clamp(0.0, 1.0));
     }
     entry.text_if("lastModified", last_modified);
-    entry.close();
 }
 
 /// Appends the result's `_meta`: the host's keys without the protocol's own, and the server's
@@ -157,23 +140,9 @@ pub(super) fn push_result_meta(object: &mut Object<'_>, meta: &Map, features: &F
     if own.is_empty() && !identified {
         return;
     }
-    let out = object.key("_meta");
-    out.push(b'{');
-    for (place, (key, value)) in own.iter().enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        push_string(out, key);
-        out.push(b':');
-        push_json(out, value);
-    }
+    let mut members = Object::open(object.key("_meta"));
+    own.into_iter().for_each(|(key, value)| members.json(key, value));
     if identified {
-        if !own.is_empty() {
-            out.push(b',');
-        }
-        push_string(out, SERVER_INFO);
-        out.push(b':');
-        out.extend_from_slice(identity.as_bytes());
+        members.raw(SERVER_INFO, identity);
     }
-    out.push(b'}');
 }

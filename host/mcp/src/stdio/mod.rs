@@ -137,6 +137,6 @@ pub fn serve<H: Host>(
     executor.leave();
     let time = if matches!(ended, Ok(StdioEnd::Eof)) { drain } else { shutdown_grace };
     Drain { connection: &connection, output: output.shared(), wake: &wake, shutdown, shutdown_grace }.run(time);
-    output.stop();
+    drop(output);
     ended.map_err(StdioError::Input)
 }

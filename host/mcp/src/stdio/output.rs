@@ -17,6 +17,7 @@ use rustix::net::SendFlags;
 
 use super::wake::Wake;
 use crate::host::Outbox;
+use crate::lock::lock;
 
 /// Bytes that a pipe accepts without blocking after it polled as writable: one page, `PIPE_BUF`.
 const PIPE_BYTES: usize = 4_096;
@@ -142,26 +143,18 @@ impl StdioOutput {
     pub(super) fn shared(&self) -> &Arc<SharedOutput> {
         &self.shared
     }
+}
 
-    /// Ends the writer thread, even if something is unwritten.
-    pub(super) fn stop(mut self) {
-        self.join();
-    }
-
-    fn join(&mut self) {
+/// Ends the writer thread, even if something is unwritten.
+impl Drop for StdioOutput {
+    fn drop(&mut self) {
         let Some(writer) = self.writer.take() else { return };
-        self.shared.state().stopping = true;
+        lock(&self.shared.state).stopping = true;
         self.shared.handed.notify_all();
         // Wakes the writer from its poll; its end of the pipe is open while it runs.
         let _ = self.stop.write(&[1]);
         // A panic of the writer was reported when it happened.
         let _ = writer.join();
-    }
-}
-
-impl Drop for StdioOutput {
-    fn drop(&mut self) {
-        self.join();
     }
 }
 
@@ -180,7 +173,7 @@ impl Outbox for SharedOutput {
             return;
         }
         frame.push(b'\n');
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.queue.is_empty() && state.queue.capacity() < frame.len() {
             state.queue = frame;
         } else {
@@ -214,7 +207,7 @@ impl SharedOutput {
 
     /// Writes what is queued, as far as it does not block.
     fn write_queued(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if !matches!(state.turn, OutputTurn::Free) || state.queue.is_empty() {
             return;
         }
@@ -223,7 +216,7 @@ impl SharedOutput {
             let batch = state.take();
             drop(state);
             let written = self.write_ready(&batch);
-            state = self.state();
+            state = lock(&self.state);
             match written {
                 WriteOutcome::All => state.put_back(batch),
                 WriteOutcome::Until(place) => {
@@ -245,10 +238,6 @@ impl SharedOutput {
         self.handed.notify_one();
     }
 
-    fn state(&self) -> MutexGuard<'_, OutputState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// True if the other end is gone.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
@@ -256,7 +245,7 @@ impl SharedOutput {
 
     /// True if everything queued was written.
     pub(super) fn is_empty(&self) -> bool {
-        self.state().unwritten() == 0
+        lock(&self.state).unwritten() == 0
     }
 
     fn close(&self, mut state: MutexGuard<'_, OutputState>) {
@@ -311,7 +300,7 @@ impl SharedOutput {
                     [PollFd::new(&self.fd, PollFlags::OUT), PollFd::from_borrowed_fd(stopped.as_fd(), PollFlags::IN)];
                 match poll(&mut fds, None) {
                     Ok(_) | Err(Errno::INTR) => {}
-                    Err(_) => return self.close(self.state()),
+                    Err(_) => return self.close(lock(&self.state)),
                 }
                 let [output, stop] = &fds;
                 if !stop.revents().is_empty() {
@@ -323,9 +312,9 @@ impl SharedOutput {
                 match self.write_polled(rest) {
                     Ok(bytes) => place += bytes,
                     Err(Errno::INTR | Errno::AGAIN) => continue,
-                    Err(_) => return self.close(self.state()),
+                    Err(_) => return self.close(lock(&self.state)),
                 }
-                let mut state = self.state();
+                let mut state = lock(&self.state);
                 state.held = batch.len().saturating_sub(place);
                 self.relieve(&state);
             }
@@ -343,7 +332,7 @@ impl SharedOutput {
 
     /// Waits for the writer thread's turn; `None` once stopping.
     fn await_turn(&self) -> Option<(Vec<u8>, usize)> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         loop {
             if state.stopping {
                 return None;
@@ -361,7 +350,7 @@ impl SharedOutput {
 
     /// Keeps the turn after a batch while there is more, and frees it otherwise.
     fn pass_on(&self, batch: Vec<u8>) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.put_back(batch);
         self.relieve(&state);
         state.turn = if state.queue.is_empty() { OutputTurn::Free } else { OutputTurn::Writer(Vec::new(), 0) };

@@ -1,14 +1,14 @@
 //! The state that a call shares with its task.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::Notify;
 use toolcell_shared::{Changed, TaskChange, Tasks};
 
 use crate::asking::{ClientAskError, ReplyText};
+use crate::lock::lock;
 use crate::sanitize;
 
 /// Longest status message of a task, in bytes; longer ones are cut. Each poll repeats it.
@@ -36,12 +36,6 @@ pub(crate) struct TaskHandle {
     says: Mutex<Option<String>>,
     answers: Mutex<HashMap<String, ReplyText>>,
     answered: Notify,
-}
-
-impl fmt::Debug for TaskHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskHandle").field("id", &self.begun().map(|begun| &begun.id)).finish_non_exhaustive()
-    }
 }
 
 impl TaskHandle {
@@ -137,9 +131,4 @@ impl Drop for OpenQuestions<'_> {
             self.handle.woken.notify_one();
         }
     }
-}
-
-/// A panic elsewhere leaves the entries consistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

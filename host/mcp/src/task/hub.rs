@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -11,6 +11,7 @@ use toolcell_shared::Tasks;
 
 use super::{TaskHandle, TaskOptions};
 use crate::cancellation::Cancellation;
+use crate::lock::lock;
 
 /// The tasks of a server.
 #[derive(Default)]
@@ -88,17 +89,15 @@ impl TaskHub {
 
     /// Wakes those who run or await this task, or any task if none is named.
     pub(crate) fn wake(&self, id: Option<&str>) {
-        let running: Vec<Arc<TaskHandle>> = match id {
-            Some(id) => lock(&self.running).get(id).map(|(handle, _)| Arc::clone(handle)).into_iter().collect(),
-            None => lock(&self.running).values().map(|(handle, _)| Arc::clone(handle)).collect(),
+        let is_meant = |known: &String| id.is_none_or(|id| id == known);
+        let running: Vec<Arc<TaskHandle>> = {
+            let running = lock(&self.running);
+            running.iter().filter(|(known, _)| is_meant(known)).map(|(_, (handle, _))| Arc::clone(handle)).collect()
         };
         running.iter().for_each(|handle| handle.wake());
         let awaited: Vec<Arc<TaskChanges>> = {
             let awaited = lock(&self.awaited);
-            match id {
-                Some(id) => awaited.get(id).and_then(Weak::upgrade).into_iter().collect(),
-                None => awaited.values().filter_map(Weak::upgrade).collect(),
-            }
+            awaited.iter().filter(|(known, _)| is_meant(known)).filter_map(|(_, changes)| changes.upgrade()).collect()
         };
         awaited.iter().for_each(|changes| changes.changed.notify_waiters());
     }
@@ -138,9 +137,4 @@ impl Drop for AwaitedTask<'_> {
             awaited.remove(&self.id);
         }
     }
-}
-
-/// A panic elsewhere leaves the entries consistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -52,7 +52,6 @@ pub(crate) fn push_detailed(object: &mut Object<'_>, task: &TaskRecord, poll: Du
     if task.status == TaskStatus::InputRequired {
         let mut requests = Object::open(object.key("inputRequests"));
         task.questions.iter().for_each(|(key, question)| requests.raw(key, question));
-        requests.close();
     }
     match TaskBody::read(&task.body) {
         Some(TaskBody::Result(result)) => object.raw("result", result),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::McpTool;
-use super::search::{DESCRIBE_TOOLS, ListSearch, OwnTool, SearchBounds, SearchError, ToolGroups, ToolWords};
+use super::search::{DESCRIBE_TOOLS, ListSearch, OwnTool, SearchBounds, SearchError, ToolGroups, WordIndex};
 use crate::content::CallResult;
 use crate::frame::{RpcError, scan};
 use crate::revision::{Revision, push_definition, push_prompt};
@@ -49,7 +49,7 @@ pub struct ToolList {
     /// `Some` if clients search the tools instead of listing them.
     search: Option<ListSearch>,
     /// The words of its tools, once somebody beneath a call searched them.
-    words: OnceLock<Box<ToolWords>>,
+    words: OnceLock<Box<WordIndex>>,
     /// One for each revision, of tools and then of prompts.
     listings: [[OnceLock<EncodedList>; Revision::ALL.len()]; 2],
     /// True if any entry is a prompt.
@@ -240,7 +240,10 @@ impl ToolList {
         let places = if words.trim().is_empty() {
             may.iter().enumerate().filter(|(_, may)| **may).map(|(place, _)| place).take(most).collect()
         } else {
-            self.words.get_or_init(|| Box::new(ToolWords::of(&self.tools))).find(words, may)
+            let tools = self.tools.iter().map(|tool| &**tool);
+            let bytes_max = SearchBounds::default().text_bytes_max;
+            let index = self.words.get_or_init(|| Box::new(WordIndex::of(tools, bytes_max)));
+            index.find(words, &index.seen(may))
         };
         places.into_iter().take(most).filter_map(|place| self.tools.get(place)).collect()
     }
@@ -398,12 +401,8 @@ pub(crate) fn first_of(cursor: &str, fingerprint: u64, name: &str, entries: usiz
     let text = scan::string(cursor).ok_or_else(|| RpcError::params("The cursor must be a string"))?;
     let unknown = || RpcError::params("The cursor is not one that this server gave");
     let (mark, place) = text.split_at_checked(16).ok_or_else(unknown)?;
-    let hex = |part: &str| !part.is_empty() && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if !hex(mark) || !hex(place) {
-        return Err(unknown());
-    }
-    let mark = u64::from_str_radix(mark, 16).map_err(|_| unknown())?;
-    let first = usize::from_str_radix(place, 16).map_err(|_| unknown())?;
+    let mark = scan::hex(mark).ok_or_else(unknown)?;
+    let first = scan::hex(place).and_then(|first| usize::try_from(first).ok()).ok_or_else(unknown)?;
     if mark != fingerprint {
         return Err(RpcError::params(format!(
             "The cursor is stale: the list of {name} has changed; list again without a cursor"

@@ -9,6 +9,7 @@ mod search;
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use toolcell_schema::{
@@ -33,13 +34,13 @@ const STRUCTURED_DEPTH_MAX: usize = 120;
 const LONG_BYTES: usize = 16 * 1024;
 
 /// One tool, with its schemas unless another process applies them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct McpTool {
     definition: ToolDefinition,
     /// The definition with portable schemas, if they differ from the written ones.
     served: Option<Box<ToolDefinition>>,
     /// `None` if another process checks them.
-    schemas: Option<Box<Schemas>>,
+    schemas: Option<Arc<Schemas>>,
     /// The places of the patterns in its schemas that are not applied.
     unapplied: Vec<String>,
     checks_arguments: bool,
@@ -60,7 +61,7 @@ impl McpTool {
         Self::of(definition, |definition| {
             let input = &definition.input_schema;
             let output = definition.output_schema.as_ref();
-            Schemas::compile(input, output, &SchemaBounds::default()).map(|schemas| Some(Box::new(schemas)))
+            Schemas::compile(input, output, &SchemaBounds::default()).map(|schemas| Some(Arc::new(schemas)))
         })
     }
 
@@ -86,7 +87,7 @@ impl McpTool {
 
     fn of(
         definition: ToolDefinition,
-        schemas: impl FnOnce(&ToolDefinition) -> Result<Option<Box<Schemas>>, Vec<DefinitionProblem>>,
+        schemas: impl FnOnce(&ToolDefinition) -> Result<Option<Arc<Schemas>>, Vec<DefinitionProblem>>,
     ) -> Result<Self, Vec<DefinitionProblem>> {
         let (definition, mut problems) = definition::checked(definition);
         let schemas = schemas(&definition).unwrap_or_else(|found| {
@@ -204,17 +205,7 @@ impl McpTool {
         let input_schema = toolcell_schema::narrowed(&self.definition.input_schema, conditions);
         let shown = ToolDefinition { input_schema, ..self.definition.clone() };
         let served = definition::served(&shown).unwrap_or_else(|| Box::new(shown));
-        Some(Self {
-            definition: self.definition.clone(),
-            served: Some(served),
-            schemas: None,
-            unapplied: self.unapplied.clone(),
-            checks_arguments: self.checks_arguments,
-            parameters: self.parameters.clone(),
-            offered: self.offered.clone(),
-            task: self.task,
-            has_view: self.has_view,
-        })
+        Some(Self { served: Some(served), ..self.clone() })
     }
 
     /// True if checking these arguments may take longer than a thread with other duties can spare,
@@ -303,10 +294,8 @@ impl McpTool {
         };
         match scan::check_value(value.get(), STRUCTURED_DEPTH_MAX) {
             Err(fault) => return Some(format!("its structured content is {fault}")),
-            Ok(scan::ScannedValue { duplicate: Some(key) }) => {
-                return Some(format!("its structured content has the key {key:?} twice in one object"));
-            }
-            Ok(_) => {}
+            Ok(Some(key)) => return Some(format!("its structured content has the key {key:?} twice in one object")),
+            Ok(None) => {}
         }
         let problems = has_schema.then(|| check(self.schemas(), value.get())).flatten()?;
         Some(format!("its structured content does not fit its output schema:\n{problems}"))

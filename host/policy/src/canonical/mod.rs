@@ -106,7 +106,7 @@ struct CanonicalEntries<'a> {
 }
 
 /// The part of a tool's policy that differs from its component's.
-#[derive(Serialize)]
+#[derive(Default, PartialEq, Serialize)]
 struct Tool {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
@@ -137,7 +137,7 @@ struct Tool {
 
 /// The calls that are confirmed, and for how long a confirmation holds, in milliseconds, if for
 /// more than one call.
-#[derive(Serialize)]
+#[derive(PartialEq, Serialize)]
 struct Confirmed {
     policy: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,7 +157,7 @@ struct Instance {
 type CanonicalTable = BTreeMap<&'static str, Value>;
 
 /// A limit's value: rates as texts, everything else as a number.
-#[derive(Serialize)]
+#[derive(PartialEq, Serialize)]
 #[serde(untagged)]
 enum Value {
     Number(u64),
@@ -229,10 +229,7 @@ fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &To
     let view = tool.view().is_said().then(|| tool.view().meta());
     let arguments = tool.arguments().map(|conditions| conditions.canonical());
     let tool = Tool { title, description, hints, program, limits, grants, approval, task, record, view, arguments };
-    let Tool { title, description, hints, program, limits, grants, approval, task, record, view, arguments } = &tool;
-    let says = title.is_some() || description.is_some() || !hints.is_empty() || program.is_some() || view.is_some();
-    let says = says || arguments.is_some() || record.is_some();
-    (says || limits.is_some() || grants.is_some() || approval.is_some() || task.is_some()).then_some(tool)
+    (tool != Tool::default()).then_some(tool)
 }
 
 fn resource(rule: &ResourceRule) -> Resource<'_> {

@@ -1,8 +1,7 @@
 //! Changes that make a grant narrower where it stands: its comments and its place remain.
 use toml_edit::{Array, Item, Key, TableLike, Value};
 
-use super::{ManifestEdit, close, closing_of, take_rule, text_of};
-use crate::manifest::CODE;
+use super::{ManifestEdit, close, closing_of, set, set_value, take_rule, text_of};
 
 /// One grant of a component's or a tool's table, narrower or gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,16 +50,11 @@ impl ManifestEdit {
     /// Carries out a change in the component's table, or in one tool's. False if there is nothing
     /// to change.
     pub fn change(&mut self, component: &str, tool: Option<&str>, change: &Change) -> bool {
-        let component_table = match component {
-            CODE => self.document.get_mut(CODE),
-            _ => self.document.get_mut("components").and_then(|item| item.as_table_like_mut()?.get_mut(component)),
-        };
         let table = match tool {
-            None => component_table,
-            Some(tool) => component_table
-                .and_then(|item| item.as_table_like_mut()?.get_mut("tools")?.as_table_like_mut()?.get_mut(tool)),
+            None => self.sections_mut(component),
+            Some(tool) => self.tool_table(component, tool),
         };
-        let Some(table) = table.and_then(Item::as_table_like_mut) else { return false };
+        let Some(table) = table else { return false };
         let done = changed(table, change);
         // In a tool's table, an empty list or section is one that takes everything away.
         if tool.is_none() {
@@ -132,18 +126,6 @@ fn read_only(mount: &mut Item) -> bool {
     true
 }
 
-/// Sets a text, with the layout of the one before.
-fn set(table: &mut dyn TableLike, key: &str, text: &str) {
-    match table.get_mut(key).and_then(Item::as_value_mut) {
-        Some(old) => {
-            let decor = old.decor().clone();
-            *old = Value::from(text);
-            *old.decor_mut() = decor;
-        }
-        None => drop(table.insert(key, toml_edit::value(text))),
-    }
-}
-
 /// Gives a key of a table another name. Order and comments stay.
 fn renamed(table: &mut dyn TableLike, old: &str, new: &str) -> bool {
     if table.contains_key(new) {
@@ -176,8 +158,7 @@ fn replaced(rules: &mut Array, old: &str, new: &[String]) -> bool {
     };
     let Some(there) = rules.get_mut(at) else { return false };
     let decor = there.decor().clone();
-    *there = Value::from(first.as_str());
-    *there.decor_mut() = decor.clone();
+    set_value(there, first);
     let before = text_of(decor.prefix());
     let indent = before.rfind('\n').and_then(|from| before.get(from..)).unwrap_or(" ").to_owned();
     // Space before the bracket belongs behind the last rule.

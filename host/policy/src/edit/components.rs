@@ -1,7 +1,7 @@
 //! Whole components in a manifest: added, removed, renamed.
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table, TableLike, Value};
+use toml_edit::{DocumentMut, InlineTable, Item, Key, Table, TableLike, Value};
 
-use super::{ManifestEdit, placed, text_of};
+use super::{ManifestEdit, placed, set_value, text_of};
 use crate::metadata::Suggestion;
 use crate::rights;
 
@@ -201,7 +201,7 @@ impl ManifestEdit {
                 match change(&pattern) {
                     Some(None) => super::take_rule(tools, at),
                     Some(Some(new)) => {
-                        replace(tools, at, &new);
+                        tools.get_mut(at).into_iter().for_each(|old| set_value(old, &new));
                         at += 1;
                     }
                     None => {
@@ -241,14 +241,6 @@ fn retain(table: &mut dyn TableLike, keys: &[&str]) {
 /// True for `weather/*` and `weather/forecast` of `weather`.
 fn names_component(pattern: &str, component: &str) -> bool {
     pattern.strip_prefix(component).is_some_and(|rest| rest.starts_with('/'))
-}
-
-fn replace(list: &mut Array, at: usize, text: &str) {
-    if let Some(old) = list.get_mut(at) {
-        let decor = old.decor().clone();
-        *old = Value::from(text);
-        *old.decor_mut() = decor;
-    }
 }
 
 /// Positions of all headers, and the comments above each.

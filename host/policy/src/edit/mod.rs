@@ -116,12 +116,9 @@ impl ManifestEdit {
 
     /// Sets another source for an existing component. False if it has none.
     pub fn set_source(&mut self, component: &str, source: &str) -> bool {
-        let sections = self.document.get_mut("components").and_then(|all| all.as_table_like_mut()?.get_mut(component));
-        let written = sections.and_then(|sections| sections.as_table_like_mut()?.get_mut("source")?.as_value_mut());
-        let Some(old) = written else { return false };
-        let decor = old.decor().clone();
-        *old = Value::from(source);
-        *old.decor_mut() = decor;
+        let sections = self.sections_mut(component);
+        let Some(old) = sections.and_then(|sections| sections.get_mut("source")?.as_value_mut()) else { return false };
+        set_value(old, source);
         true
     }
 
@@ -135,23 +132,25 @@ impl ManifestEdit {
 
     /// Changes the source of an existing secret's value. False if there is no such secret.
     pub fn set_secret_source(&mut self, component: &str, secret: &str, from: &str) -> bool {
-        let sections = self.document.get_mut("components").and_then(|all| all.as_table_like_mut()?.get_mut(component));
-        let secrets = sections.and_then(|sections| sections.as_table_like_mut()?.get_mut("secrets"));
-        let secret = secrets.and_then(|secrets| secrets.as_table_like_mut()?.get_mut(secret)?.as_table_like_mut());
+        let secrets =
+            self.sections_mut(component).and_then(|sections| sections.get_mut("secrets")?.as_table_like_mut());
+        let secret = secrets.and_then(|secrets| secrets.get_mut(secret)?.as_table_like_mut());
         let Some(secret) = secret else { return false };
-        match secret.get_mut("from").and_then(Item::as_value_mut) {
-            Some(old) => {
-                let decor = old.decor().clone();
-                *old = Value::from(from);
-                *old.decor_mut() = decor;
-            }
-            None => drop(secret.insert("from", toml_edit::value(from))),
-        }
+        set(secret, "from", from);
         true
     }
 
     fn components_item(&self) -> Option<&dyn TableLike> {
         self.document.get("components")?.as_table_like()
+    }
+
+    /// The sections of a component, or those of scripts.
+    fn sections_mut(&mut self, component: &str) -> Option<&mut dyn TableLike> {
+        let sections = match component {
+            CODE => self.document.get_mut(CODE),
+            _ => self.document.get_mut("components").and_then(|item| item.as_table_like_mut()?.get_mut(component)),
+        };
+        sections?.as_table_like_mut()
     }
 
     /// Adds everything in these tables: rules to lists of rules, keys to sections, sections to
@@ -194,11 +193,7 @@ impl ManifestEdit {
     /// section that becomes empty is removed as well. `keyvalue` is removed as a whole, since the
     /// section is the right. False if there is no such entry.
     pub fn remove(&mut self, component: &str, entry: &ManifestEntry) -> bool {
-        let sections = match component {
-            CODE => self.document.get_mut(CODE),
-            _ => self.document.get_mut("components").and_then(|item| item.as_table_like_mut()?.get_mut(component)),
-        };
-        let Some(sections) = sections.and_then(Item::as_table_like_mut) else { return false };
+        let Some(sections) = self.sections_mut(component) else { return false };
         if rights::narrowing_of(entry.section, &entry.key) == Some(Narrowing::Flag) {
             return sections.remove(entry.section).is_some();
         }
@@ -240,16 +235,21 @@ fn take_out(section: &mut dyn TableLike, entry: &ManifestEntry) -> bool {
 fn take_rules_out(section: &mut dyn TableLike, key: &str, wanted: &Value) -> bool {
     let Some(wanted) = wanted.as_array() else { return false };
     let Some(rules) = section.get_mut(key).and_then(Item::as_array_mut) else { return false };
+    let found = take_all(rules, wanted);
+    if rules.is_empty() {
+        section.remove(key);
+    }
+    found
+}
+
+/// Removes every rule that is among the wanted ones. False if there is none.
+fn take_all(rules: &mut Array, wanted: &Array) -> bool {
     let is_wanted = |rule: &Value| wanted.iter().any(|wanted| wanted.as_str() == rule.as_str());
     let before = rules.len();
     while let Some(at) = { rules.iter().position(is_wanted) } {
         take_rule(rules, at);
     }
-    let found = rules.len() < before;
-    if rules.is_empty() {
-        section.remove(key);
-    }
-    found
+    rules.len() < before
 }
 
 /// Removes one rule, and the comment after it. Comments before it stay.
@@ -271,6 +271,20 @@ fn take_rule(rules: &mut Array, at: usize) {
             rules.set_trailing(text);
         }
     }
+}
+
+/// Sets a text, with the layout of the one before.
+fn set(table: &mut dyn TableLike, key: &str, text: &str) {
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(old) => set_value(old, text),
+        None => drop(table.insert(key, toml_edit::value(text))),
+    }
+}
+
+fn set_value(old: &mut Value, text: &str) {
+    let decor = old.decor().clone();
+    *old = Value::from(text);
+    *old.decor_mut() = decor;
 }
 
 fn text_of(raw: Option<&toml_edit::RawString>) -> String {

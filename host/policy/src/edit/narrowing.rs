@@ -1,7 +1,7 @@
 //! Rights of single tools: a tool's table can narrow its component's rights, and widen them back.
 use toml_edit::{Array, InlineTable, Item, Table, TableLike, Value};
 
-use super::{ManifestEdit, ManifestEntry, extend, placed, take_rule};
+use super::{ManifestEdit, ManifestEntry, extend, placed, take_all};
 use crate::rights::{ALL, Narrowing, narrowing_of};
 
 impl ManifestEdit {
@@ -22,21 +22,14 @@ impl ManifestEdit {
         let own = self.own_table(component, tool)?;
         let Some(section) = own.get_mut(entry.section) else { return Ok(false) };
         Ok(match section {
-            Item::Value(Value::Array(names)) => {
-                names_of(entry).iter().fold(false, |had, name| take_named(names, name) | had)
-            }
+            Item::Value(Value::Array(names)) => take_all(names, &names_of(entry).into_iter().collect()),
             other => {
                 let table = other.as_table_like_mut().ok_or_else(|| odd(entry))?;
                 match entry.value.as_array() {
                     None => table.remove(&entry.key).is_some(),
                     Some(rules) => {
                         let list = table.get_mut(&entry.key).and_then(Item::as_array_mut);
-                        let Some(list) = list else { return Ok(false) };
-                        let before = list.len();
-                        for rule in rules.iter().filter_map(Value::as_str) {
-                            take_named(list, rule);
-                        }
-                        list.len() < before
+                        list.is_some_and(|list| take_all(list, rules))
                     }
                 }
             }
@@ -77,9 +70,8 @@ impl ManifestEdit {
         self.components_item()?.get(component)?.as_table_like()?.get(section).cloned()
     }
 
-    fn tool_table(&mut self, component: &str, tool: &str) -> Option<&mut dyn TableLike> {
-        let components = self.document.get_mut("components")?.as_table_like_mut()?;
-        let tools = components.get_mut(component)?.as_table_like_mut()?.get_mut("tools")?.as_table_like_mut()?;
+    pub(super) fn tool_table(&mut self, component: &str, tool: &str) -> Option<&mut dyn TableLike> {
+        let tools = self.sections_mut(component)?.get_mut("tools")?.as_table_like_mut()?;
         tools.get_mut(tool)?.as_table_like_mut()
     }
 
@@ -173,15 +165,6 @@ fn names_of(entry: &ManifestEntry) -> Vec<&str> {
 /// A list on one line, without comments.
 fn plain(rules: &Array) -> Array {
     rules.iter().filter_map(Value::as_str).collect()
-}
-
-/// Removes every item with this text from a list.
-fn take_named(list: &mut Array, text: &str) -> bool {
-    let before = list.len();
-    while let Some(at) = { list.iter().position(|item| item.as_str() == Some(text)) } {
-        take_rule(list, at);
-    }
-    list.len() < before
 }
 
 /// A tool's mount: the component's, or a read-only one if requested.

@@ -11,6 +11,7 @@ use crate::names::toml_key;
 use crate::rights::ALL;
 use crate::rights::config::CONFIG;
 use crate::settings::accessors;
+use crate::words::Word as _;
 
 pub use ask::{Ask, AskTextError};
 

@@ -8,62 +8,44 @@ use super::address::AddressClass;
 use super::http::AskError;
 use crate::diagnostic::visible;
 use crate::settings::accessors;
+use crate::words::words;
 
 /// The longest description of a request, in bytes: guests choose it, and it goes into results, logs
 /// and the audit.
 const ASKED_BYTES_MAX: usize = 512;
 
-/// Declares [`Capability`], each kind with its name.
-macro_rules! capabilities {
-    ($(#[doc = $doc:literal] $kind:ident $name:literal,)+) => {
-        /// Kinds of reach.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Capability {
-            $(#[doc = $doc] $kind,)+
-        }
-
-        impl Capability {
-            /// All of them.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
-
-            /// The name in audit records and tables, and the first word of requests: `env`.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $name,)+
-                }
-            }
-        }
-    };
-}
-
-capabilities! {
-    /// Files and folders.
-    Filesystem "filesystem",
-    /// HTTP requests.
-    Http "http",
-    /// TCP connections.
-    Tcp "tcp",
-    /// UDP packets.
-    Udp "udp",
-    /// Looking up the addresses of a name.
-    Lookup "lookup",
-    /// Environment variables.
-    Env "env",
-    /// Command-line arguments.
-    Args "args",
-    /// Standard input.
-    Stdin "stdin",
-    /// Runtime configuration.
-    Config "config",
-    /// State between calls.
-    KeyValue "keyvalue",
-    /// Secrets.
-    Secret "secret",
-    /// Addresses that are not public.
-    Private "private",
-    /// Calls of other tools.
-    Call "call",
+words! {
+    /// Kinds of reach. The name of one stands in audit records and tables, and is the first word of
+    /// requests: `env`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Capability {
+        /// Files and folders.
+        Filesystem "filesystem",
+        /// HTTP requests.
+        Http "http",
+        /// TCP connections.
+        Tcp "tcp",
+        /// UDP packets.
+        Udp "udp",
+        /// Looking up the addresses of a name.
+        Lookup "lookup",
+        /// Environment variables.
+        Env "env",
+        /// Command-line arguments.
+        Args "args",
+        /// Standard input.
+        Stdin "stdin",
+        /// Runtime configuration.
+        Config "config",
+        /// State between calls.
+        KeyValue "keyvalue",
+        /// Secrets.
+        Secret "secret",
+        /// Addresses that are not public.
+        Private "private",
+        /// Calls of other tools.
+        Call "call",
+    }
 }
 
 /// Why a request is denied.

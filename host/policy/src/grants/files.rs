@@ -15,10 +15,11 @@ use std::sync::Arc;
 use super::Subject;
 use super::denial::{Capability, Denial, Reason};
 use crate::diagnostic::Span;
-use crate::limits::{Spec, Unit};
+use crate::limits::{Spec, spec};
 use crate::names::toml_string;
 use crate::quantity::{GIB, KIB};
 use crate::settings::accessors;
+use crate::words::words;
 
 /// The bytes that a writable mount may hold by default: 64 MiB, more than a tool's notes and less
 /// than a disk.
@@ -28,33 +29,19 @@ pub const QUOTA_BYTES_DEFAULT: u64 = 64 << 20;
 pub const FILES_DEFAULT: u64 = 1_000;
 
 /// Bytes of a writable mount.
-pub(crate) const MOUNT_QUOTA: Spec = Spec {
-    key: "quota",
-    unit: Unit::Bytes,
-    default: QUOTA_BYTES_DEFAULT,
-    min: 1,
-    max: 1_024 * GIB,
-    reason: "Writing past it fails with the error for \"no space\", and the call goes on.",
+pub(crate) const MOUNT_QUOTA: Spec = spec! {
+    "quota" Bytes { min: 1, default: QUOTA_BYTES_DEFAULT, max: 1_024 * GIB },
+    "Writing past it fails with the error for \"no space\", and the call goes on."
 };
 
 /// Files and folders of a writable mount.
-pub(crate) const MOUNT_FILES: Spec = Spec {
-    key: "files",
-    unit: Unit::Count,
-    default: FILES_DEFAULT,
-    min: 1,
-    max: 1_000_000,
-    reason: "Each takes an inode of the host.",
+pub(crate) const MOUNT_FILES: Spec = spec! {
+    "files" Count { min: 1, default: FILES_DEFAULT, max: 1_000_000 }, "Each takes an inode of the host."
 };
 
 /// Bytes of scratch space; it has no default, because its quota is what makes it one.
-pub(crate) const SCRATCH: Spec = Spec {
-    key: "scratch",
-    unit: Unit::Bytes,
-    default: 8 << 20,
-    min: 4 * KIB,
-    max: 4 * GIB,
-    reason: "The space is gone after the call.",
+pub(crate) const SCRATCH: Spec = spec! {
+    "scratch" Bytes { min: 4 * KIB, default: 8 << 20, max: 4 * GIB }, "The space is gone after the call."
 };
 
 accessors! {
@@ -104,26 +91,30 @@ pub struct Quota {
     pub files: u64,
 }
 
-/// The access to a mount of the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Access {
-    /// Reading.
-    Read,
-    /// Reading and writing.
-    Write,
+words! {
+    /// The access to a mount of the host.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Access {
+        /// Reading.
+        Read "read",
+        /// Reading and writing.
+        Write "write",
+    }
 }
 
-/// A guest's use of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FileAccess {
-    /// Stat, list and read.
-    Read,
-    /// Change a file or a folder.
-    Write,
-    /// Make a file, a folder or a link.
-    Create,
-    /// Remove or rename one.
-    Remove,
+words! {
+    /// A guest's use of a file.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum FileAccess {
+        /// Stat, list and read.
+        Read "read",
+        /// Change a file or a folder.
+        Write "write",
+        /// Make a file, a folder or a link.
+        Create "create",
+        /// Remove or rename one.
+        Remove "remove",
+    }
 }
 
 /// The permit for one use of a file: opening a file needs one.
@@ -135,38 +126,6 @@ impl FilePermit {
     #[must_use]
     pub const fn access(&self) -> FileAccess {
         self.0
-    }
-}
-
-impl Access {
-    /// `read` or `write`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        }
-    }
-}
-
-impl FileAccess {
-    /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Create, Self::Remove];
-
-    /// The one of this name.
-    pub(crate) fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|access| access.name() == name)
-    }
-
-    /// `read`, `write`, `create` or `remove`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Create => "create",
-            Self::Remove => "remove",
-        }
     }
 }
 

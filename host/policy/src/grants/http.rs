@@ -47,6 +47,7 @@ use super::rule::{RuleError, RuleRef};
 use crate::diagnostic::Span;
 use crate::grants::private::PrivateRule;
 use crate::settings::accessors;
+use crate::words::words;
 
 /// The longest rule, in bytes: a host and a path of the usual lengths.
 const RULE_BYTES_MAX: usize = 2_048;
@@ -83,13 +84,15 @@ const METHODS: [&str; 21] = [
     "MKCALENDAR",
 ];
 
-/// `http` or `https`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scheme {
-    /// Without TLS.
-    Http,
-    /// With TLS.
-    Https,
+words! {
+    /// `http` or `https`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Scheme {
+        /// Without TLS.
+        Http "http",
+        /// With TLS.
+        Https "https",
+    }
 }
 
 /// Methods of a rule.
@@ -174,15 +177,6 @@ accessors! {
 }
 
 impl Scheme {
-    /// `http` or `https`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
     /// 80 or 443.
     #[must_use]
     pub const fn default_port(self) -> u16 {
@@ -193,7 +187,7 @@ impl Scheme {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        [Self::Http, Self::Https].into_iter().find(|scheme| scheme.name().eq_ignore_ascii_case(text))
+        Self::ALL.into_iter().find(|scheme| scheme.name().eq_ignore_ascii_case(text))
     }
 }
 

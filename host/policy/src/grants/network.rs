@@ -58,24 +58,9 @@ accessors! {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Protocol {
-    Tcp,
-    Udp,
-}
-
 impl AddressPermit {
     pub(crate) const fn new(address: SocketAddr, rule: RuleRef) -> Self {
         Self { address, rule }
-    }
-}
-
-impl Protocol {
-    const fn capability(self) -> Capability {
-        match self {
-            Self::Tcp => Capability::Tcp,
-            Self::Udp => Capability::Udp,
-        }
     }
 }
 
@@ -126,6 +111,11 @@ impl Network {
         &self.udp
     }
 
+    /// The rules of [`Capability::Tcp`] or of [`Capability::Udp`].
+    pub(crate) fn sockets(&self, capability: Capability) -> &[SocketRule] {
+        if capability == Capability::Udp { &self.udp } else { &self.tcp }
+    }
+
     /// True if some rule may lead to an address of an entry of `private`.
     pub(crate) fn leads_to(&self, entry: &PrivateRule) -> bool {
         let http = self.http.iter().any(|rule| {
@@ -153,11 +143,7 @@ impl Network {
             Some(rule) => Ok(HttpPermit::new(ask, rule, self)),
             None => {
                 let denial = ask.denied(&self.http, &self.subject, &self.sections(|wider| wider.http(ask).is_ok()));
-                if denial.allow().is_none() {
-                    return Err(denial);
-                }
-                let private = private::missing(ask.host(), ask.port(), &self.private);
-                Err(denial.allowed_by_private(&self.private_section, &private))
+                Err(if denial.allow().is_none() { denial } else { self.and_private(denial, ask.host(), ask.port()) })
             }
         }
     }
@@ -206,11 +192,8 @@ impl Network {
         match self.tcp.iter().chain(&self.udp).find(|rule| rule.matches_name(&host)) {
             Some(rule) => Ok(LookupPermit::new(host, rule, self)),
             None => {
-                let sections = self.sections(|wider| wider.lookup(name).is_ok());
                 let line = format!("tcp = [\"{host}:PORT\"]");
-                Err(sections
-                    .iter()
-                    .fold(denied(Reason::NoRule), |denial, section| denial.allowed_by(section, line.clone())))
+                Err(self.and_line(denied(Reason::NoRule), &line, |wider| wider.lookup(name).is_ok()))
             }
         }
     }
@@ -221,7 +204,7 @@ impl Network {
     /// [`Denial`] where no rule names the address, nor a name that led to it in this call, and
     /// where the address is not public and `private` does not name it.
     pub fn tcp(&self, address: SocketAddr, resolved: &Resolved) -> Result<AddressPermit, Denial> {
-        self.connect(Protocol::Tcp, address, resolved)
+        self.connect(Capability::Tcp, address, resolved)
     }
 
     /// Decides on sending UDP packets to an address and receiving them from there.
@@ -229,7 +212,7 @@ impl Network {
     /// # Errors
     /// As [`Network::tcp`].
     pub fn udp(&self, address: SocketAddr, resolved: &Resolved) -> Result<AddressPermit, Denial> {
-        self.connect(Protocol::Udp, address, resolved)
+        self.connect(Capability::Udp, address, resolved)
     }
 
     /// The denial of binding to a chosen address, or of listening: `what` is `bind` or `listen`.
@@ -244,31 +227,31 @@ impl Network {
     /// # Errors
     /// [`Denial`] where none does.
     pub fn socket_of_name(&self, capability: Capability, host: &Host, port: u16) -> Result<RuleRef, Denial> {
-        let protocol = if capability == Capability::Udp { Protocol::Udp } else { Protocol::Tcp };
         let named = |rule: &&SocketRule| rule.ports().contains(port) && rule.matches_name(host);
-        match self.sockets(protocol).iter().find(named) {
+        match self.sockets(capability).iter().find(named) {
             Some(rule) => Ok(rule.rule().clone()),
             None => {
-                let asked = format!("{} {host}:{port}", capability.name());
-                let denial = Denial::new(capability, asked, Reason::NoRule, &self.subject);
-                let sections = self.sections(|wider| wider.socket_of_name(capability, host, port).is_ok());
+                let granted = |wider: &Network| wider.socket_of_name(capability, host, port).is_ok();
                 let line = format!("{} = [\"{host}:{port}\"]", capability.name());
-                let denial = sections.iter().fold(denial, |denial, section| denial.allowed_by(section, line.clone()));
-                let private = private::missing(host, port, &self.private);
-                Err(denial.allowed_by_private(&self.private_section, &private))
+                let denial = self.and_line(self.unresolved(capability, host, port), &line, granted);
+                Err(self.and_private(denial, host, port))
             }
         }
     }
 
-    fn connect(&self, protocol: Protocol, address: SocketAddr, resolved: &Resolved) -> Result<AddressPermit, Denial> {
-        let capability = protocol.capability();
+    fn connect(
+        &self,
+        capability: Capability,
+        address: SocketAddr,
+        resolved: &Resolved,
+    ) -> Result<AddressPermit, Denial> {
         if let Some(host) = resolved.placeheld(address.ip()) {
             let named = self.socket_of_name(capability, host, address.port());
             return Err(named.err().unwrap_or_else(|| self.unresolved(capability, host, address.port())));
         }
         let denied =
             |reason| Denial::new(capability, format!("{} {address}", capability.name()), reason, &self.subject);
-        let Some(rule) = self.sockets(protocol).iter().find(|rule| rule.matches(address, resolved)) else {
+        let Some(rule) = self.sockets(capability).iter().find(|rule| rule.matches(address, resolved)) else {
             // Prefer the name, as a person would write it: a guest may have chosen the address
             // itself.
             let name = resolved.names_of(address.ip()).next();
@@ -277,12 +260,9 @@ impl Network {
                 None => address.to_string(),
             };
             let line = format!("{} = [\"{target}\"]", capability.name());
-            let sections = self.sections(|wider| wider.connect(protocol, address, resolved).is_ok());
-            let denial = sections
-                .iter()
-                .fold(denied(Reason::NoRule), |denial, section| denial.allowed_by(section, line.clone()));
-            let private = private::missing(&Host::Addr(address.ip()), address.port(), &self.private);
-            return Err(denial.allowed_by_private(&self.private_section, &private));
+            let granted = |wider: &Network| wider.connect(capability, address, resolved).is_ok();
+            let denial = self.and_line(denied(Reason::NoRule), &line, granted);
+            return Err(self.and_private(denial, &Host::Addr(address.ip()), address.port()));
         };
         match private::check(address.ip(), address.port(), &self.private) {
             Ok(()) => Ok(AddressPermit::new(address, rule.rule().clone())),
@@ -291,16 +271,19 @@ impl Network {
         }
     }
 
-    /// The denial of a connection to a name that was never looked up.
+    /// The denial of a connection to a name that no rule names, or that was never looked up.
     fn unresolved(&self, capability: Capability, host: &Host, port: u16) -> Denial {
         Denial::new(capability, format!("{} {host}:{port}", capability.name()), Reason::NoRule, &self.subject)
     }
 
-    fn sockets(&self, protocol: Protocol) -> &[SocketRule] {
-        match protocol {
-            Protocol::Tcp => &self.tcp,
-            Protocol::Udp => &self.udp,
-        }
+    /// The denial, with the tables in which a line would allow the request.
+    fn and_line(&self, denial: Denial, line: &str, granted: impl Fn(&Network) -> bool) -> Denial {
+        self.sections(granted).iter().fold(denial, |denial, section| denial.allowed_by(section, line.to_owned()))
+    }
+
+    /// The denial, with the entries of `private` that the request needs as well.
+    fn and_private(&self, denial: Denial, host: &Host, port: u16) -> Denial {
+        denial.allowed_by_private(&self.private_section, &private::missing(host, port, &self.private))
     }
 
     /// The tables that need a line: only the tool's if its component grants the request, otherwise

@@ -11,14 +11,17 @@ use super::ports::port;
 use super::rule::{RuleError, RuleRef};
 use crate::diagnostic::Span;
 use crate::settings::accessors;
+use crate::words::{Word as _, words};
 
-/// The protocol to a proxy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProxyScheme {
-    /// `http://`
-    Http,
-    /// `https://`
-    Https,
+words! {
+    /// The protocol to a proxy.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum ProxyScheme {
+        /// `http://`
+        Http "http",
+        /// `https://`
+        Https "https",
+    }
 }
 
 accessors! {
@@ -44,11 +47,7 @@ impl ProxyUrl {
     /// [`RuleError`] where the text has another form.
     pub(crate) fn parse(text: &str, span: Span) -> Result<Self, RuleError> {
         let (scheme, rest) = text.split_once("://").ok_or(RuleError::NoScheme)?;
-        let scheme = match scheme {
-            "http" => ProxyScheme::Http,
-            "https" => ProxyScheme::Https,
-            other => return Err(RuleError::Scheme(other.to_owned())),
-        };
+        let scheme = ProxyScheme::of(scheme).ok_or_else(|| RuleError::Scheme(scheme.to_owned()))?;
         if rest.contains('@') {
             return Err(RuleError::User);
         }
@@ -77,10 +76,6 @@ impl ProxyUrl {
 
 impl fmt::Display for ProxyUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.scheme {
-            ProxyScheme::Http => "http",
-            ProxyScheme::Https => "https",
-        };
-        write!(formatter, "{scheme}://{}:{}", self.host, self.port)
+        write!(formatter, "{}://{}:{}", self.scheme.name(), self.host, self.port)
     }
 }

@@ -25,25 +25,17 @@ use super::sockets::SocketRule;
 use super::{Delivery, Grants};
 use crate::explain::Ask;
 use crate::names::toml_string;
+use crate::words::words;
 
-/// The answer to requests without a rule. `ungranted` in the manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Ungranted {
-    /// `"deny"`, the default.
-    #[default]
-    Deny,
-    /// `"ask"`: a person is asked, through the client.
-    Ask,
-}
-
-impl Ungranted {
-    /// The name in the manifest.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Deny => "deny",
-            Self::Ask => "ask",
-        }
+words! {
+    /// The answer to requests without a rule. `ungranted` in the manifest.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+    pub enum Ungranted {
+        /// The default.
+        #[default]
+        Deny "deny",
+        /// A person is asked, through the client.
+        Ask "ask",
     }
 }
 

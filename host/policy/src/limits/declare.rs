@@ -15,6 +15,21 @@
 //! `Memory` is the variant, `memory_bytes` the accessor and `u64` its type; [`super::FromNumber`]
 //! has the types. The examples are JSON.
 
+/// One limit: `spec! { "quota" Bytes { min: 1, default: MIB, max: GIB }, "Why these numbers." }`.
+macro_rules! spec {
+    ($key:literal $unit:ident { min: $min:expr, default: $default:expr, max: $max:expr }, $reason:literal) => {
+        $crate::limits::Spec {
+            key: $key,
+            unit: $crate::limits::Unit::$unit,
+            default: $default,
+            min: $min,
+            max: $max,
+            reason: $reason,
+        }
+    };
+}
+pub(crate) use spec;
+
 macro_rules! limits {
     (
         $(#[doc = $about:literal])+
@@ -22,7 +37,7 @@ macro_rules! limits {
         $(
             $(#[doc = $doc:literal])+
             $variant:ident $field:ident: $type:ty =
-                $key:literal $unit:ident { min: $min:expr, default: $default:expr, max: $max:expr }, like $examples:tt,
+                $key:literal $unit:ident $bounds:tt, like $examples:tt,
                 $reason:literal;
         )+
     ) => {
@@ -58,18 +73,8 @@ macro_rules! limits {
             /// Key, unit, default, bounds and reason.
             #[must_use]
             pub const fn spec(self) -> &'static $crate::limits::Spec {
-                use $crate::limits::{Spec, Unit};
                 match self {
-                    $(Self::$variant => const {
-                        &Spec {
-                            key: $key,
-                            unit: Unit::$unit,
-                            default: $default,
-                            min: $min,
-                            max: $max,
-                            reason: $reason,
-                        }
-                    },)+
+                    $(Self::$variant => const { &$crate::limits::spec! { $key $unit $bounds, $reason } },)+
                 }
             }
 

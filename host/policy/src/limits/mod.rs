@@ -9,7 +9,7 @@ mod places;
 
 pub(crate) use call::LIMITS;
 pub use call::{Limit, Limits};
-pub(crate) use declare::limits;
+pub(crate) use declare::{limits, spec};
 pub(crate) use load::LOAD;
 pub use load::{LoadLimit, LoadLimits};
 pub use places::LimitPlace;

@@ -7,7 +7,7 @@ use crate::grants::HostPort;
 use crate::grants::SecretSource;
 use crate::quantity::{DAY, MINUTE, SECOND};
 use crate::read::{Entry, Problems, Section};
-use crate::rights::secret_source;
+use crate::rights::source_of_host;
 use crate::settings::settings;
 
 /// The longest address of a webhook, in bytes.
@@ -64,7 +64,7 @@ settings! {
             {"minLength": 1, "maxLength": URL_BYTES_MAX, "examples": ["https://alerts.example.com/toolcell"]};
         /// The source of the key that signs messages: `env:NAME`, `file:PATH` or
         /// `keyring:SERVICE/ACCOUNT`. The value has at least 24 bytes, or is `whsec_` and base64.
-        secret: Option<SecretSource> => Option<&SecretSource> = "secret" (Text, secret, else None),
+        secret: Option<SecretSource> => Option<&SecretSource> = "secret" (Text, source_of_host, else None),
             {"minLength": 1, "examples": ["env:TOOLCELL_ALERTS_SECRET"]};
         /// True: the host of `url` may have a private address or one of this machine.
         private: bool => bool = "private" (Flag, Entry::boolean, else false), {"default": false, "examples": [true]};
@@ -116,8 +116,4 @@ fn url(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     }
     let problem = entry.error("alerts::url", format!("{text:?} is not an address that messages can be sent to"));
     problems.refuse(problem.hint("write an https address, or an http address of this machine"))
-}
-
-fn secret(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
-    secret_source(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
 }

@@ -3,22 +3,24 @@
 use std::time::Duration;
 
 use crate::diagnostic::Diagnostic;
-use crate::limits::{Spec, Unit};
+use crate::limits::{Spec, spec};
 use crate::read::{Entry, Problems, Section, limits};
+use crate::words::{Word as _, words};
 
-/// The calls of a tool that a person confirms through the client, from the fewest to all.
-/// `approval` in the manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum ApprovalPolicy {
-    /// `"never"`, the default: none.
-    #[default]
-    Never,
-    /// `"destructive"`: each, unless the tool says of itself that it only reads (`readOnlyHint`) or
-    /// does not destroy (`destructiveHint` is false). As in MCP, a tool that says nothing may
-    /// destroy.
-    Destructive,
-    /// `"always"`: each.
-    Always,
+words! {
+    /// The calls of a tool that a person confirms through the client, from the fewest to all.
+    /// `approval` in the manifest.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+    pub enum ApprovalPolicy {
+        /// The default: none.
+        #[default]
+        Never "never",
+        /// Each, unless the tool says of itself that it only reads (`readOnlyHint`) or does not
+        /// destroy (`destructiveHint` is false). As in MCP, a tool that says nothing may destroy.
+        Destructive "destructive",
+        /// Each.
+        Always "always",
+    }
 }
 
 /// The places where calls are confirmed. `approve_in` in the manifest.
@@ -39,29 +41,12 @@ pub struct Approval {
     pub(crate) remember_ms: Option<u64>,
 }
 
-pub(crate) const REMEMBER: Spec = Spec {
-    key: "remember",
-    unit: Unit::Millis,
-    default: 0,
-    min: 1_000,
-    max: 43_200_000,
-    reason: "Holds for any arguments of the tool. The most is a working day: yesterday's confirmations are forgotten.",
+pub(crate) const REMEMBER: Spec = spec! {
+    "remember" Millis { min: 1_000, default: 0, max: 43_200_000 },
+    "Holds for any arguments of the tool. The most is a working day: yesterday's confirmations are forgotten."
 };
 
 impl ApprovalPolicy {
-    /// All of them, by their names in the manifest.
-    pub const ALL: [Self; 3] = [Self::Never, Self::Destructive, Self::Always];
-
-    /// The name in the manifest.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::Destructive => "destructive",
-            Self::Always => "always",
-        }
-    }
-
     /// True if calls of a tool with these hints are confirmed.
     ///
     /// ```
@@ -154,7 +139,7 @@ pub(crate) fn read(section: &Section<'_>, inherited: Approval, problems: &mut Pr
     if let Some(entry) = section.get("approval")
         && let Some(name) = entry.string(problems)
     {
-        match ApprovalPolicy::ALL.into_iter().find(|policy| policy.name() == name) {
+        match ApprovalPolicy::of(name) {
             Some(policy) => approval.policy = policy,
             None => {
                 known = false;

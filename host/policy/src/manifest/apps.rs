@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::ComponentPolicy;
 use crate::manifest::resources::{FILE_SIZE, URI_BYTES_MAX};
-use crate::names::did_you_mean;
+use crate::names::meant_or;
 use crate::read::{Entry, Problems, Section, paths, texts};
 use crate::settings::accessors;
 use crate::table::table;
@@ -213,10 +213,7 @@ fn read_meta(section: &Section<'_>, problems: &mut Problems) -> Map<String, Valu
 
 fn unknown_word(what: &str, word: &str, known: &[&str]) -> Diagnostic {
     let problem = Diagnostic::error("apps::word", format!("unknown {what} {word:?}"));
-    match did_you_mean(word, known.iter().copied()) {
-        Some(meant) => problem.hint(format!("did you mean {meant:?}?")),
-        None => problem.hint(format!("there are: {}", known.join(", "))),
-    }
+    problem.hint(meant_or(word, known.iter().copied(), format!("there are: {}", known.join(", "))))
 }
 
 fn read_origins(entry: &Entry<'_>, problems: &mut Problems) -> Vec<String> {
@@ -255,10 +252,8 @@ pub(crate) fn check(apps: &[AppRule], components: &[ComponentPolicy], problems: 
             continue;
         }
         let problem = Diagnostic::error("apps::unknown", format!("there is no view {uri}")).at(span.clone());
-        problems.add(match did_you_mean(uri, apps.iter().map(|app| app.uri.as_str())) {
-            Some(meant) => problem.hint(format!("did you mean \"{meant}\"?")),
-            None => problem.hint(format!("add [apps.\"{uri}\"] with file = \"FILE.html\"")),
-        });
+        let otherwise = format!("add [apps.\"{uri}\"] with file = \"FILE.html\"");
+        problems.add(problem.hint(meant_or(uri, apps.iter().map(|app| app.uri.as_str()), otherwise)));
     }
 }
 

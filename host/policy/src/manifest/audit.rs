@@ -1,28 +1,33 @@
 //! The section `[audit]`.
 
 use crate::quantity::{GIB, KIB, MIB};
-use crate::read::{Entry, Problems, paths};
+use crate::read::{Entry, paths};
 use crate::settings::settings;
+use crate::words::{Word as _, words};
 
-/// The moment when a record is on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fsync {
-    /// When the operating system writes it, within seconds. A crash of the process loses no record,
-    /// one of the machine may.
-    #[default]
-    Never,
-    /// Before the call goes on.
-    Always,
+words! {
+    /// The moment when a record is on the disk.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum Fsync {
+        /// When the operating system writes it, within seconds. A crash of the process loses no
+        /// record, one of the machine may.
+        #[default]
+        Never "never",
+        /// Before the call goes on.
+        Always "always",
+    }
 }
 
-/// The part of a call's arguments that is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AuditArguments {
-    /// Their digest and length.
-    #[default]
-    Digest,
-    /// Their text as well, clipped, without the values of secrets.
-    Values,
+words! {
+    /// The part of a call's arguments that is recorded.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum AuditArguments {
+        /// Their digest and length.
+        #[default]
+        Digest "digest",
+        /// Their text as well, clipped, without the values of secrets.
+        Values "values",
+    }
 }
 
 settings! {
@@ -41,29 +46,18 @@ settings! {
             {"examples": [30]};
         /// When a record is on the disk: when the operating system writes it, or before the call
         /// goes on.
-        fsync: Fsync => Fsync = "fsync" (Words(&FSYNC), fsync, else Fsync::Never),
+        fsync: Fsync => Fsync = "fsync" (Words(Fsync::WORDS), Entry::word::<Fsync>, else Fsync::default()),
             {"default": "never", "examples": ["always"]};
         /// True refuses a call that cannot be recorded.
         required: bool => bool = "required" (Flag, Entry::boolean, else true), {"default": true, "examples": [false]};
         /// The part of a call's arguments that is recorded: their digest, or their text as well,
         /// clipped.
         arguments: AuditArguments => AuditArguments = "arguments" (
-            Words(&ARGUMENTS), arguments, else AuditArguments::Digest
+            Words(AuditArguments::WORDS), Entry::word::<AuditArguments>, else AuditArguments::default()
         ), {"default": "digest", "examples": ["values"]};
         /// True records the grants that each call used through the host: requests without queries,
         /// connections, state, other tools. `toolcell policy suggest --narrow` reads them.
         uses: bool => bool = "uses" (Flag, Entry::boolean, else false), {"default": false, "examples": [true]};
     }
     other names { "path" => "file", "sync" => "fsync", "args" => "arguments" }
-}
-
-const FSYNC: [&str; 2] = ["never", "always"];
-const ARGUMENTS: [&str; 2] = ["digest", "values"];
-
-fn fsync(entry: &Entry<'_>, problems: &mut Problems) -> Option<Fsync> {
-    entry.one_of(FSYNC, [Fsync::Never, Fsync::Always], problems)
-}
-
-fn arguments(entry: &Entry<'_>, problems: &mut Problems) -> Option<AuditArguments> {
-    entry.one_of(ARGUMENTS, [AuditArguments::Digest, AuditArguments::Values], problems)
 }

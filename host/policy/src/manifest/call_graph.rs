@@ -6,7 +6,7 @@ use std::ops::Bound;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::{CallRule, Grants};
 use crate::manifest::CODE;
-use crate::names::did_you_mean;
+use crate::names::meant_or;
 
 /// Pairs of a tool and one that it may call, at most: a thousand tools that may call a thousand
 /// others each.
@@ -59,12 +59,8 @@ fn unknown(calling: &[&CallingTool<'_>], named: &BTreeSet<&str>) -> Vec<Diagnost
         if taken(rule, named).is_empty() {
             let problem =
                 Diagnostic::error("calls::unknown_tool", format!("there is no tool {:?}", rule.rule().text()));
-            let meant = did_you_mean(rule.name(), named.iter().copied());
-            let hint = match meant {
-                Some(name) => format!("did you mean {name:?}?"),
-                None => "write a name as `toolcell list` shows it, or its beginning and a star".to_owned(),
-            };
-            problems.push(problem.at(span).hint(hint));
+            let otherwise = "write a name as `toolcell list` shows it, or its beginning and a star";
+            problems.push(problem.at(span).hint(meant_or(rule.name(), named.iter().copied(), otherwise)));
         }
     }
     problems

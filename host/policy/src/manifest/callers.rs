@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::arguments::ArgumentConditions;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::limits::{Spec, Unit};
+use crate::limits::{Spec, spec};
 use crate::names::did_you_mean;
 use crate::quantity::Rate;
 use crate::settings::accessors;
+use crate::words::words;
 
 /// The name of the rule for callers without a rule of their own.
 pub(crate) const DEFAULT: &str = "default";
@@ -24,40 +25,24 @@ pub(crate) const ANYONE: &str = "anyone";
 /// The caller of calls that operators try in the console.
 pub(crate) const CONSOLE: &str = "console";
 
-pub(crate) const RATE: Spec = Spec {
-    key: "rate",
-    unit: Unit::Rate,
-    default: Rate::MOST.number(),
-    min: Rate::LEAST.number(),
-    max: Rate::MOST.number(),
-    reason: "The most there is: each tool's own rate bounds a caller already.",
+pub(crate) const RATE: Spec = spec! {
+    "rate" Rate { min: Rate::LEAST.number(), default: Rate::MOST.number(), max: Rate::MOST.number() },
+    "The most there is: each tool's own rate bounds a caller already."
 };
 
-pub(crate) const QUOTA: Spec = Spec {
-    key: "quota",
-    unit: Unit::Rate,
-    default: Rate::MOST.number(),
-    min: Rate::LEAST.number(),
-    max: Rate::MOST.number(),
-    reason: "The most there is: a rate alone bounds a caller. It is for a second bound over a longer time, such as a day.",
+pub(crate) const QUOTA: Spec = spec! {
+    "quota" Rate { min: Rate::LEAST.number(), default: Rate::MOST.number(), max: Rate::MOST.number() },
+    "The most there is: a rate alone bounds a caller. It is for a second bound over a longer time, such as a day."
 };
 
-pub(crate) const CONCURRENCY: Spec = Spec {
-    key: "concurrency",
-    unit: Unit::Count,
-    default: 4_096,
-    min: 1,
-    max: 4_096,
-    reason: "The most there is: the tools and the process bound a caller already. Further calls wait.",
+pub(crate) const CONCURRENCY: Spec = spec! {
+    "concurrency" Count { min: 1, default: 4_096, max: 4_096 },
+    "The most there is: the tools and the process bound a caller already. Further calls wait."
 };
 
-pub(crate) const CONCURRENCY_SHARED: Spec = Spec {
-    key: "concurrency_shared",
-    unit: Unit::Count,
-    default: 100_000,
-    min: 1,
-    max: 100_000,
-    reason: "The most there is, and no bound. It is for callers that must not get more from more replicas.",
+pub(crate) const CONCURRENCY_SHARED: Spec = spec! {
+    "concurrency_shared" Count { min: 1, default: 100_000, max: 100_000 },
+    "The most there is, and no bound. It is for callers that must not get more from more replicas."
 };
 
 /// What bounds the number of a caller's calls over all tools.
@@ -128,27 +113,20 @@ pub enum ToolPattern {
     Exposed(String),
 }
 
-/// The list in which clients find something that they call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Callable {
-    /// That of tools.
-    Tool,
-    /// That of prompts.
-    Prompt,
-    /// That of skills.
-    Skill,
+words! {
+    /// The list in which clients find something that they call.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Callable {
+        /// That of tools.
+        Tool "tool",
+        /// That of prompts.
+        Prompt "prompt",
+        /// That of skills.
+        Skill "skill",
+    }
 }
 
 impl Callable {
-    /// Its name for people.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::Prompt => "prompt",
-            Self::Skill => "skill",
-        }
-    }
-
     /// The thing that it belongs to.
     const fn holder(self) -> &'static str {
         match self {
@@ -240,7 +218,7 @@ impl Callers {
             let unknown = patterns.filter(|(pattern, _)| !known.have(pattern));
             unknown.filter_map(|(pattern, span)| pattern.unknown(kind, &known.all, span)).collect::<Vec<_>>()
         };
-        let mut problems = [Callable::Tool, Callable::Prompt, Callable::Skill].map(of_kind).concat();
+        let mut problems = Callable::ALL.map(of_kind).concat();
         let known = KnownNames::of(Callable::Tool, tools);
         for rule in self.rules() {
             problems.extend(rule.arguments.iter().filter_map(|conditions| rule.check_conditions(conditions, &known)));

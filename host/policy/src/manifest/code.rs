@@ -3,9 +3,10 @@
 
 use crate::limits::{LIMITS, Limit, Limits, PlacedLimits};
 use crate::manifest::ComponentPolicy;
-use crate::manifest::approval::REMEMBER;
+use crate::manifest::approval::{ApprovalPolicy, REMEMBER};
 use crate::quantity::{MIB, MINUTE};
 use crate::table::{Keys, table};
+use crate::words::Word as _;
 
 /// The name of the component that the section stands for.
 pub const CODE: &str = "code";
@@ -36,7 +37,7 @@ table! {
     {
         /// Scripts that a person confirms through the client before they run. What they call is
         /// confirmed by its own rules.
-        "approval": Words(&["never", "destructive", "always"]),
+        "approval": Words(ApprovalPolicy::WORDS),
             {"default": "never", "examples": ["always"]};
         /// The time for which a confirmation holds for further scripts of the same caller.
         "remember": Optional(&REMEMBER), {"examples": ["10m"]};

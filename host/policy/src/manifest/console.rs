@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::http::{HOSTS, HttpPolicy, ListenAddress, NAMES_MAX, TlsFiles, named, page_address, refuse_half_of_tls};
+use super::http::{HttpPolicy, ListenAddress, NAMES_MAX, TlsFiles, hosts, page_address, refuse_half_of_tls};
 use crate::diagnostic::Diagnostic;
 use crate::read::callers::without_token;
 use crate::read::{Entry, Problems, Section, paths};
@@ -84,10 +84,6 @@ fn refuse_unknown_operators(section: &Section<'_>, http: Option<&HttpPolicy>, pr
 fn operators(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
     let names = entry.strings(NAMES_MAX, problems)?;
     Some(names.into_iter().map(|(name, _)| name.to_owned()).collect())
-}
-
-fn hosts(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
-    named(entry, &HOSTS, problems)
 }
 
 fn listen(entry: &Entry<'_>, problems: &mut Problems) -> Option<SocketAddr> {

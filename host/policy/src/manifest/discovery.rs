@@ -2,36 +2,24 @@
 
 use super::{ComponentPolicy, Server};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::read::{Entry, Problems, Section};
+use crate::read::{Problems, Section};
+use crate::words::words;
 
-/// The way in which clients get to know the tools. `discovery` in the manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Discovery {
-    /// `"list"`, the default: `tools/list` has all of them.
-    #[default]
-    List,
-    /// `"search"`: `tools/list` has two tools of the host, `find_tools` and `call_tool`, and those
-    /// that are `listed`.
-    Search,
+words! {
+    /// The way in which clients get to know the tools. `discovery` in the manifest.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum Discovery or "server::discovery" {
+        /// The default: `tools/list` has all of them.
+        #[default]
+        List "list",
+        /// `tools/list` has two tools of the host, `find_tools` and `call_tool`, and those that are
+        /// `listed`.
+        Search "search",
+    }
 }
-
-/// The words for `discovery`.
-pub(crate) const LIST: &str = "list";
-pub(crate) const SEARCH: &str = "search";
 
 /// The value of `listed`, and its place; `None` without the key.
 pub(crate) type ListsTools = Option<(bool, Span)>;
-
-pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Discovery> {
-    match entry.string(problems)? {
-        LIST => Some(Discovery::List),
-        SEARCH => Some(Discovery::Search),
-        other => {
-            let message = format!("discovery must be \"{LIST}\" or \"{SEARCH}\", not {other:?}");
-            problems.refuse(entry.error("server::discovery", message))
-        }
-    }
-}
 
 /// The key `listed` of a component or a tool.
 pub(crate) fn listed(section: &Section<'_>, problems: &mut Problems) -> ListsTools {

@@ -5,6 +5,7 @@ use crate::quantity::show_bytes;
 use crate::read::{Entry, Problems, Section};
 use crate::settings::accessors;
 use crate::table::table;
+use crate::words::{Word as _, words};
 
 /// The most icons of one thing: one for each size and background.
 pub(crate) const ICONS_MAX: usize = 8;
@@ -19,9 +20,14 @@ const SIZES_MAX: usize = 8;
 /// The longest MIME type, in characters.
 const MIME_TYPE_CHARS_MAX: usize = 127;
 
-/// The words for `theme`.
-const LIGHT: &str = "light";
-const DARK: &str = "dark";
+words! {
+    /// The background that an icon is drawn for.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Theme {
+        Light "light",
+        Dark "dark",
+    }
+}
 
 accessors! {
     /// One icon. Nothing is fetched: clients do.
@@ -49,7 +55,7 @@ table! {
         /// Its sizes in pixels, or `any` for one that scales.
         "sizes": List(&Text), {"maxItems": SIZES_MAX, "examples": [["48x48"], ["any"]]};
         /// The background that it is drawn for.
-        "theme": Words(&[LIGHT, DARK]), {"examples": [DARK]};
+        "theme": Words(Theme::WORDS), {"examples": ["dark"]};
     }
     other names { "url" => "src", "type" => "mime_type", "mimeType" => "mime_type", "size" => "sizes" }
 }
@@ -69,8 +75,8 @@ fn read_one(section: &Section<'_>, span: &Span, problems: &mut Problems) -> Opti
     let src = src(&entry, problems);
     let mime_type = section.get("mime_type").and_then(|entry| mime_type(&entry, problems));
     let sizes = section.get("sizes").map(|entry| sizes(&entry, problems)).unwrap_or_default();
-    let theme = section.get("theme").and_then(|entry| entry.one_of([LIGHT, DARK], [false, true], problems));
-    Some(IconRule { src: src?, mime_type, sizes, is_for_dark: theme })
+    let theme: Option<Theme> = section.get("theme").and_then(|entry| entry.word(problems));
+    Some(IconRule { src: src?, mime_type, sizes, is_for_dark: theme.map(|theme| theme == Theme::Dark) })
 }
 
 fn src(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::diagnostic::Diagnostic;
-use crate::limits::{Spec, Unit};
+use crate::limits::{Spec, spec};
 use crate::read::{Entry, Problems, Section};
 
 /// The calls of a tool that share an instance. `instance` in the manifest.
@@ -25,33 +25,20 @@ pub enum InstancePolicy {
     },
 }
 
-pub(crate) const PREWARM: Spec = Spec {
-    key: "prewarm",
-    unit: Unit::Count,
-    default: 4,
+pub(crate) const PREWARM: Spec = spec! {
     // None: each call makes its own.
-    min: 0,
-    max: 64,
-    reason: "The default covers calls that come together.",
+    "prewarm" Count { min: 0, default: 4, max: 64 }, "The default covers calls that come together."
 };
 
-pub(crate) const INSTANCE_IDLE: Spec = Spec {
-    key: "instance_idle",
-    unit: Unit::Millis,
-    default: 300_000,
+pub(crate) const INSTANCE_IDLE: Spec = spec! {
     // Less would end the instance between two calls of one conversation.
-    min: 1_000,
-    max: 86_400_000,
-    reason: "The default outlasts the pause of a model that thinks. A later call finds a fresh instance.",
+    "instance_idle" Millis { min: 1_000, default: 300_000, max: 86_400_000 },
+    "The default outlasts the pause of a model that thinks. A later call finds a fresh instance."
 };
 
-pub(crate) const INSTANCE_LIFETIME: Spec = Spec {
-    key: "instance_lifetime",
-    unit: Unit::Millis,
-    default: 3_600_000,
-    min: 1_000,
-    max: 86_400_000,
-    reason: "Whatever calls leave in the instance's memory ends with it.",
+pub(crate) const INSTANCE_LIFETIME: Spec = spec! {
+    "instance_lifetime" Millis { min: 1_000, default: 3_600_000, max: 86_400_000 },
+    "Whatever calls leave in the instance's memory ends with it."
 };
 
 impl InstancePolicy {

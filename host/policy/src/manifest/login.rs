@@ -13,9 +13,10 @@ use crate::grants::{HostPattern, HttpRule, SecretSource};
 use crate::limits::limits;
 use crate::quantity::{HOUR, MINUTE};
 use crate::read::{Entry, Problems, Section};
-use crate::rights::secret_source;
+use crate::rights::{FORMS_OF_HOST, source_of_host};
 use crate::settings::accessors;
 use crate::table::{Keys, table};
+use crate::words::{Word as _, words};
 
 /// Logins of one manifest: as many as a person would want to renew.
 pub(crate) const LOGINS_MAX: usize = 64;
@@ -25,9 +26,6 @@ const SCOPES_MAX: usize = 64;
 
 /// The longest address, scope, client or audience, in bytes.
 const TEXT_BYTES_MAX: usize = 1_024;
-
-/// Ways in which the client's secret goes to the token endpoint.
-const CLIENT_AUTH: [&str; 2] = ["basic", "post"];
 
 /// Keys that do nothing where a caller's own token is passed on.
 const UNUSED_BY_PASSTHROUGH: [&str; 12] = [
@@ -45,9 +43,6 @@ const UNUSED_BY_PASSTHROUGH: [&str; 12] = [
     "early",
 ];
 
-/// Whose a login is.
-const OWNERS: [&str; 2] = ["server", "caller"];
-
 /// The redirect where the manifest names none: any free port of the loopback (RFC 8252).
 const REDIRECT: &str = "http://127.0.0.1/callback";
 
@@ -57,7 +52,7 @@ table! {
     pub(crate) LOGIN "Login" {
         /// Whose login it is: `server` for one that all callers share, `caller` for one of each
         /// caller, asked for by the first call that needs it.
-        "of": Words(&OWNERS), {"default": "server", "examples": ["caller"]};
+        "of": Words(LoginOwner::WORDS), {"default": "server", "examples": ["caller"]};
         /// True exchanges the caller's token for one of the API, at the issuer that gave it (RFC
         /// 8693): nobody logs in. For `of = "caller"`, and an issuer of `[http.oauth]`.
         "exchange": Flag, {"default": false, "examples": [true]};
@@ -87,7 +82,7 @@ table! {
         "client_secret": Table(&CLIENT_SECRET), {};
         /// How the client's secret is sent: `basic` in a header, `post` in the form; by default as
         /// the metadata say, or `basic`.
-        "client_auth": Words(&CLIENT_AUTH), {"examples": ["post"]};
+        "client_auth": Words(ClientAuth::WORDS), {"examples": ["post"]};
         /// The scopes that are asked for.
         "scopes": List(&Text), {"maxItems": SCOPES_MAX, "examples": [["notes.read", "offline_access"]]};
         /// The API that the tokens are for, as an address (RFC 8707).
@@ -166,22 +161,26 @@ accessors! {
     }
 }
 
-/// Whose a login is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoginOwner {
-    /// All callers share it.
-    Server,
-    /// Each caller has one.
-    Caller,
+words! {
+    /// Whose a login is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum LoginOwner {
+        /// All callers share it.
+        Server "server",
+        /// Each caller has one.
+        Caller "caller",
+    }
 }
 
-/// The way in which a client's secret goes to the token endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientAuth {
-    /// In the header `Authorization` (`client_secret_basic`).
-    Basic,
-    /// In the form (`client_secret_post`).
-    Post,
+words! {
+    /// The way in which a client's secret goes to the token endpoint.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ClientAuth {
+        /// In the header `Authorization` (`client_secret_basic`).
+        Basic "basic",
+        /// In the form (`client_secret_post`).
+        Post "post",
+    }
 }
 
 accessors! {
@@ -259,10 +258,7 @@ pub(crate) fn check_exchanges(
 fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoginPolicy> {
     check_name(entry, "login", problems);
     let section = entry.table(&LOGIN, problems)?;
-    let owner = match section.get("of") {
-        Some(entry) => entry.one_of(OWNERS, [LoginOwner::Server, LoginOwner::Caller], problems),
-        None => None,
-    };
+    let owner = section.get("of").and_then(|entry| entry.word(problems));
     let exchange = section.get("exchange").and_then(|entry| entry.boolean(problems)).unwrap_or(false);
     let mut at = |key: &str, kind: LoginAddress| section.get(key).and_then(|entry| address(&entry, kind, problems));
     let issuer = at("issuer", LoginAddress::Plain);
@@ -502,7 +498,6 @@ fn scopes(entry: &Entry<'_>, problems: &mut Problems) -> Vec<String> {
 }
 
 fn client_secret(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
-    let forms = "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"";
     if entry.as_str().is_some() {
         let problem = Diagnostic::error("oauth::secret", "client_secret must not hold the secret itself");
         let hint = "write client_secret = { from = \"env:NAME\" } and keep the value out of the manifest";
@@ -510,20 +505,17 @@ fn client_secret(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSou
     }
     let section = entry.table(&CLIENT_SECRET, problems)?;
     match section.get("from") {
-        Some(from) => secret_source(&from, forms, problems),
-        None => problems.refuse(entry.key_error("manifest::missing", "client_secret has no from").hint(forms)),
+        Some(from) => source_of_host(&from, problems),
+        None => problems.refuse(entry.key_error("manifest::missing", "client_secret has no from").hint(FORMS_OF_HOST)),
     }
 }
 
 fn client_auth(entry: &Entry<'_>, problems: &mut Problems) -> Option<ClientAuth> {
-    match entry.string(problems)? {
-        "basic" => Some(ClientAuth::Basic),
-        "post" => Some(ClientAuth::Post),
-        other => {
-            let problem = entry.error("oauth::client_auth", format!("unknown client_auth {other:?}"));
-            problems.refuse(problem.hint("write \"basic\" or \"post\""))
-        }
-    }
+    let text = entry.string(problems)?;
+    ClientAuth::of(text).or_else(|| {
+        let problem = entry.error("oauth::client_auth", format!("unknown client_auth {text:?}"));
+        problems.refuse(problem.hint("write \"basic\" or \"post\""))
+    })
 }
 
 fn redirect(entry: &Entry<'_>, problems: &mut Problems) -> Option<LoopbackRedirect> {

@@ -4,7 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::grants::{HostPort, SecretSource};
 use crate::read::{Entry, Problems, Section, paths, texts};
 use crate::reference::{REFERENCE_NAME_CHARS_MAX, Reference, ReferenceError, check_registry};
-use crate::rights::secret_source;
+use crate::rights::source_of_host;
 use crate::settings::accessors;
 use crate::table::table;
 
@@ -89,7 +89,7 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<RegistryPolicy
     let authorities = section.get("authorities").and_then(|entry| paths::host_path(&entry, problems));
     let mirror = section.get("mirror").and_then(|entry| read_mirror(&entry, problems));
     let user = section.get("user").and_then(|entry| texts::line(&entry, "registries::user", problems));
-    let password = section.get("password").and_then(|entry| read_password(&entry, problems));
+    let password = section.get("password").and_then(|entry| source_of_host(&entry, problems));
     for (one, other) in [("user", "password"), ("password", "user")] {
         if let (Some(said), None) = (section.get(one), section.get(other)) {
             let problem = said.key_error("registries::user", format!("{one} has no effect without {other}"));
@@ -132,8 +132,4 @@ fn read_mirror(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     let problem = entry.error("registries::mirror", format!("{text:?} is not a registry host with an optional path"));
     let hint = "write a host, its port and the beginning of a path: \"mirror.example.com:5000/ghcr\"";
     problems.refuse(problem.hint(hint))
-}
-
-fn read_password(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
-    secret_source(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::{Grants, MountKind};
-use crate::limits::{Spec, Unit};
+use crate::limits::{Spec, spec};
 use crate::manifest::prompts::read_values;
-use crate::names::{self, did_you_mean};
+use crate::names::{self, meant_or};
 use crate::quantity::MIB;
 use crate::read::{Entry, Problems, Section, paths, texts};
 use crate::settings::accessors;
@@ -19,24 +19,16 @@ pub const RESOURCES_MAX: usize = 64;
 pub(crate) const URI_BYTES_MAX: usize = 2_048;
 
 /// Bytes of a file that is read as a resource.
-pub(crate) const FILE_SIZE: Spec = Spec {
-    key: "file_size",
-    unit: Unit::Bytes,
-    default: MIB,
-    min: 1,
-    max: 16 * MIB,
-    reason: "A larger file is not read: the host keeps the whole of it in memory, and a model reads less.",
+pub(crate) const FILE_SIZE: Spec = spec! {
+    "file_size" Bytes { min: 1, default: MIB, max: 16 * MIB },
+    "A larger file is not read: the host keeps the whole of it in memory, and a model reads less."
 };
 
 /// Files of a mount that are listed.
-pub(crate) const FILES_LISTED: Spec = Spec {
-    key: "files",
-    unit: Unit::Count,
-    default: 1_000,
-    min: 1,
-    max: 10_000,
-    reason: "Further files can be read, and are not listed. The host keeps each one's name in memory, and looks at \
-             all of them after a change.",
+pub(crate) const FILES_LISTED: Spec = spec! {
+    "files" Count { min: 1, default: 1_000, max: 10_000 },
+    "Further files can be read, and are not listed. The host keeps each one's name in memory, and looks at all of them \
+     after a change."
 };
 
 /// Most variables of an address.
@@ -317,10 +309,8 @@ impl ResourceRule {
     }
 
     fn unknown(&self, message: String, wrong: &str, known: Vec<&str>) -> Diagnostic {
-        match did_you_mean(wrong, known.iter().copied()) {
-            Some(name) => self.problem(message).hint(format!("did you mean \"{name}\"?")),
-            None => self.problem(message).hint(format!("there are: {}", known.join(", "))),
-        }
+        let otherwise = format!("there are: {}", known.join(", "));
+        self.problem(message).hint(meant_or(wrong, known, otherwise))
     }
 
     fn problem(&self, message: String) -> Diagnostic {
@@ -552,13 +542,9 @@ fn read_files(
         }
         None => {
             let message = format!("the component has no mount {mount:?}");
-            let problem = written.error("resources::mount", message);
             let known = grants.files().iter().map(|mount| mount.guest());
-            problems.refuse(match did_you_mean(mount, known) {
-                Some(meant) => problem.hint(format!("did you mean \"{meant}\"?")),
-                None => problem
-                    .hint(format!("add it to the component's filesystem table: {mount:?} = {{ path = \"FOLDER\" }}")),
-            })
+            let otherwise = format!("add it to the component's filesystem table: {mount:?} = {{ path = \"FOLDER\" }}");
+            problems.refuse(written.error("resources::mount", message).hint(meant_or(mount, known, otherwise)))
         }
     }
 }

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use crate::diagnostic::Diagnostic;
 use crate::grants::SecretSource;
-use crate::limits::{Spec, Unit};
+use crate::limits::{Spec, spec};
 use crate::manifest::approval::{self, ApproveIn};
-use crate::manifest::discovery::{self, Discovery};
+use crate::manifest::discovery::Discovery;
 use crate::manifest::icons::{self, ICON, ICONS_MAX, IconRule};
 use crate::manifest::wall;
 use crate::quantity::{DAY, GIB, HOUR, KIB, MIB, MINUTE, SECOND};
 use crate::read::{Entry, Problems, limits, paths, texts};
-use crate::rights::secret_source;
+use crate::rights::source_of_host;
 use crate::settings::settings;
 use crate::table::Shape;
+use crate::words::{Word as _, words};
 
 /// The most name servers: each that does not answer makes a tool wait for the next.
 const DNS_MAX: usize = 8;
@@ -30,14 +31,10 @@ const DESCRIPTION_CHARS_MAX: usize = 1_024;
 const WEBSITE_BYTES_MAX: usize = 2_048;
 
 /// The memory of all sandbox processes. Without the key it depends on the machine.
-const WALL_MEMORY: Spec = Spec {
-    key: "wall_memory",
-    unit: Unit::Bytes,
-    default: 0,
-    min: 256 * MIB,
-    max: 1_024 * 1_024 * GIB,
-    reason: "The least is what one process has apart from its calls. The host and other programs need the quarter that \
-             is left, or the kernel ends some of them.",
+const WALL_MEMORY: Spec = spec! {
+    "wall_memory" Bytes { min: 256 * MIB, default: 0, max: 1_024 * 1_024 * GIB },
+    "The least is what one process has apart from its calls. The host and other programs need the quarter that is \
+     left, or the kernel ends some of them."
 };
 
 settings! {
@@ -69,8 +66,8 @@ settings! {
         /// How clients find tools: `"list"`, `tools/list` has all; `"search"`, it has `find_tools`,
         /// `call_tool` and the `listed` tools.
         discovery: Discovery => Discovery = "discovery" (
-            Words(&[discovery::LIST, discovery::SEARCH]), discovery::read, else Discovery::default()
-        ), {"default": discovery::LIST, "examples": [discovery::SEARCH]};
+            Words(Discovery::WORDS), Entry::word::<Discovery>, else Discovery::default()
+        ), {"default": "list", "examples": ["search"]};
         /// What `find_tools` says of its tools, to models. By default the components with the most
         /// tools, their numbers, and examples.
         find_description: Option<String> => Option<&str> = "find_description" (Text, about, else None),
@@ -170,8 +167,8 @@ settings! {
         /// The processes that calls run in: `"required"`, sandbox processes with every wall of the
         /// kernel but `walls_without`, or no start; `"best"`, with the walls that this machine
         /// gives; `"none"`, threads of the host.
-        walls: Walls => Walls = "walls" (Words(&[NONE, BEST, REQUIRED]), walls, else Walls::default()),
-            {"default": BEST, "examples": [REQUIRED]};
+        walls: Walls => Walls = "walls" (Words(Walls::WORDS), Entry::word::<Walls>, else Walls::default()),
+            {"default": "best", "examples": ["required"]};
         /// The walls that may be missing, by their names in `toolcell walls`: those that the host's
         /// surroundings take away. Any other missing one keeps the host from starting where all are
         /// required, and counts as a problem of a running host.
@@ -181,7 +178,9 @@ settings! {
         /// The effect of a broken or unreadable component, or of a missing secret or folder, on a
         /// start: `"what works"`, all others are served; `"all"`, nothing is. Where no component
         /// works, nothing is served.
-        start: StartRule => StartRule = "start" (Words(&START), start, else StartRule::WhatWorks),
+        start: StartRule => StartRule = "start" (
+            Words(StartRule::WORDS), Entry::word::<StartRule>, else StartRule::default()
+        ),
             {"default": "what works", "examples": ["all"]};
         /// Time without a call after which a sandbox process ends. The next call starts another.
         wall_idle: Duration => Duration = "wall_idle" (
@@ -196,7 +195,7 @@ settings! {
         /// What goes into the log: `"off"`; `"error"`, what went wrong in the host, and errors that
         /// tools log; `"warn"`, traps as well; `"info"`, what tools print as well; `"debug"`,
         /// everything. `--log LEVEL` and `toolcell log-level` win.
-        log: LogWord => LogWord = "log" (Words(&LOG_WORDS), log, else LogWord::Info),
+        log: LogWord => LogWord = "log" (Words(LogWord::WORDS), log, else LogWord::Info),
             {"default": "info", "examples": ["warn"]};
         /// True adds fuel, peak memory and time of each call to `_meta` of its result, as
         /// `toolcell/usage`. Many clients pass `_meta` on to the model, which pays for it in
@@ -216,7 +215,7 @@ settings! {
         /// The source of the key that seals what clients of 2026-07-28 hand back between two rounds
         /// of a call; at least 32 bytes. By default made at each start: processes that answer the
         /// same clients need the same.
-        state_key: Option<SecretSource> => Option<&SecretSource> = "state_key" (Text, state_key, else None),
+        state_key: Option<SecretSource> => Option<&SecretSource> = "state_key" (Text, source_of_host, else None),
             {"minLength": 1, "examples": ["env:TOOLCELL_STATE_KEY", "file:state.key"]};
     }
     other names {
@@ -225,56 +224,51 @@ settings! {
     }
 }
 
-/// The processes that calls run in. `walls` in the manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Walls {
-    /// `"none"`: threads of the host.
-    None,
-    /// `"best"`, the default: sandbox processes, with the walls that the machine gives.
-    #[default]
-    Best,
-    /// `"required"`: sandbox processes with every wall but those of `walls_without`. Without
-    /// another one the host does not start.
-    Required,
+words! {
+    /// The processes that calls run in. `walls` in the manifest.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum Walls or "server::walls" {
+        /// Threads of the host.
+        None "none",
+        /// The default: sandbox processes, with the walls that the machine gives.
+        #[default]
+        Best "best",
+        /// Sandbox processes with every wall but those of `walls_without`. Without another one the
+        /// host does not start.
+        Required "required",
+    }
 }
 
-/// The effect of a broken component on a start. `start` in the manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum StartRule {
-    /// `"what works"`, the default: all others are served. A process that runs goes on where a
-    /// component breaks, and so does the next one: otherwise a reboot would take every tool away.
-    #[default]
-    WhatWorks,
-    /// `"all"`: nothing is served.
-    All,
+words! {
+    /// The effect of a broken component on a start. `start` in the manifest.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum StartRule {
+        /// The default: all others are served. A process that runs goes on where a component
+        /// breaks, and so does the next one: otherwise a reboot would take every tool away.
+        #[default]
+        WhatWorks "what works",
+        /// Nothing is served.
+        All "all",
+    }
 }
 
-/// The part of the log that is written. `log` in the manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LogWord {
-    /// `"off"`: nothing.
-    Off,
-    /// `"error"`: failures of the host, and errors that tools log.
-    Error,
-    /// `"warn"`: also traps and warnings.
-    Warn,
-    /// `"info"`, the default: also lines that tools print.
-    #[default]
-    Info,
-    /// `"debug"`: everything.
-    Debug,
+words! {
+    /// The part of the log that is written. `log` in the manifest.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum LogWord {
+        /// Nothing.
+        Off "off",
+        /// Failures of the host, and errors that tools log.
+        Error "error",
+        /// Also traps and warnings.
+        Warn "warn",
+        /// The default: also lines that tools print.
+        #[default]
+        Info "info",
+        /// Everything.
+        Debug "debug",
+    }
 }
-
-/// The words for `log`, in the order of their meanings.
-const LOG_WORDS: [&str; 5] = ["off", "error", "warn", "info", "debug"];
-
-/// The words for `start`, in the order of their meanings.
-const START: [&str; 2] = ["what works", "all"];
-
-/// The words for `walls`.
-const NONE: &str = "none";
-const BEST: &str = "best";
-const REQUIRED: &str = "required";
 
 impl Server {
     /// The limits that hold for a connection or the whole process, in the order of reports.
@@ -283,32 +277,14 @@ impl Server {
     }
 }
 
-fn walls(entry: &Entry<'_>, problems: &mut Problems) -> Option<Walls> {
-    match entry.string(problems)? {
-        NONE => Some(Walls::None),
-        BEST => Some(Walls::Best),
-        REQUIRED => Some(Walls::Required),
-        other => {
-            let message = format!("walls must be \"{NONE}\", \"{BEST}\" or \"{REQUIRED}\", not {other:?}");
-            problems.refuse(entry.error("server::walls", message))
-        }
-    }
-}
-
-fn start(entry: &Entry<'_>, problems: &mut Problems) -> Option<StartRule> {
-    entry.one_of(START, [StartRule::WhatWorks, StartRule::All], problems)
-}
-
 fn wall_memory(entry: &Entry<'_>, problems: &mut Problems) -> Option<u64> {
     limits::value(entry, &WALL_MEMORY, problems)
 }
 
 fn log(entry: &Entry<'_>, problems: &mut Problems) -> Option<LogWord> {
     let text = entry.string(problems)?;
-    let meanings = [LogWord::Off, LogWord::Error, LogWord::Warn, LogWord::Info, LogWord::Debug];
-    let found = LOG_WORDS.into_iter().zip(meanings).find(|(word, _)| *word == text);
-    found.map(|(_, meaning)| meaning).or_else(|| {
-        let message = format!("log must be one of \"{}\", not {text:?}", LOG_WORDS.join("\", \""));
+    LogWord::of(text).or_else(|| {
+        let message = format!("log must be one of \"{}\", not {text:?}", LogWord::WORDS.join("\", \""));
         problems.refuse(entry.error("server::log", message))
     })
 }
@@ -339,10 +315,6 @@ fn website(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     }
     let message = format!("{} must be an https: or http: address of at most {WEBSITE_BYTES_MAX} bytes", entry.key);
     problems.refuse(entry.error("server::website", message))
-}
-
-fn state_key(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
-    secret_source(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
 }
 
 /// Addresses of name servers, port 53 where none is named.

@@ -1,20 +1,16 @@
 //! The section `[skills]`: the folder whose skills are served.
 
 use crate::diagnostic::Span;
-use crate::limits::{Spec, Unit};
+use crate::limits::{Spec, spec};
 use crate::quantity::MIB;
 use crate::read::{Problems, Section, paths};
 use crate::settings::accessors;
 use crate::table::table;
 
 /// Bytes of the files of all skills.
-const SIZE: Spec = Spec {
-    key: "size",
-    unit: Unit::Bytes,
-    default: 16 * MIB,
-    min: 1,
-    max: 256 * MIB,
-    reason: "The host keeps the whole of them in memory. One skill has 16 MiB at most, as the extension says.",
+const SIZE: Spec = spec! {
+    "size" Bytes { min: 1, default: 16 * MIB, max: 256 * MIB },
+    "The host keeps the whole of them in memory. One skill has 16 MiB at most, as the extension says."
 };
 
 accessors! {

@@ -8,8 +8,9 @@ use crate::grants::SecretSource;
 use crate::grants::{Host, HostPort};
 use crate::quantity::SECOND;
 use crate::read::{Entry, Problems, Section, paths, texts};
-use crate::rights::secret_source;
+use crate::rights::source_of_host;
 use crate::settings::{accessors, settings};
+use crate::words::{Word as _, words};
 
 /// The longest list of addresses, in bytes: names of hosts have at most 255, and are seldom so
 /// long.
@@ -55,14 +56,14 @@ settings! {
             {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["toolcell"]};
         /// The source of the user's password: `env:NAME`, `file:PATH` or
         /// `keyring:SERVICE/ACCOUNT`.
-        password: Option<SecretSource> => Option<&SecretSource> = "password" (Text, password, else None),
+        password: Option<SecretSource> => Option<&SecretSource> = "password" (Text, source_of_host, else None),
             {"minLength": 1, "examples": ["env:TOOLCELL_STATE_PASSWORD", "file:state.password"]};
         /// The user of the sentinels' own access list; their default user where none is named.
         sentinel_user: Option<String> => Option<&str> = "sentinel_user" (Text, user, else None),
             {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["toolcell"]};
         /// The source of the password for the sentinels, where they want one.
         sentinel_password: Option<SecretSource> => Option<&SecretSource> =
-            "sentinel_password" (Text, password, else None),
+            "sentinel_password" (Text, source_of_host, else None),
             {"minLength": 1, "examples": ["env:TOOLCELL_SENTINEL_PASSWORD"]};
         /// Certificate authorities of the server, in PEM, relative to this file; by default the
         /// machine's.
@@ -88,8 +89,8 @@ settings! {
         /// Rates and concurrency while the server does not answer: `"closed"` refuses calls,
         /// `"local"` has each process count its own. Approvals are always refused then.
         rates_while_away: RatesWhileAway => RatesWhileAway = "rates_while_away" (
-            Words(&[CLOSED, LOCAL]), rates_while_away, else RatesWhileAway::default()
-        ), {"default": CLOSED, "examples": [LOCAL]};
+            Words(RatesWhileAway::WORDS), Entry::word::<RatesWhileAway>, else RatesWhileAway::default()
+        ), {"default": "closed", "examples": ["local"]};
     }
     other names {
         "url" => "shared", "server" => "shared", "address" => "shared", "username" => "user", "timeout" => "within",
@@ -112,19 +113,17 @@ accessors! {
     }
 }
 
-/// Rates while the server does not answer. `rates_while_away` in the manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RatesWhileAway {
-    /// `"closed"`, the default: calls are refused.
-    #[default]
-    Closed,
-    /// `"local"`: each process counts its own.
-    Local,
+words! {
+    /// Rates while the server does not answer. `rates_while_away` in the manifest.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum RatesWhileAway or "state::rates_while_away" {
+        /// The default: calls are refused.
+        #[default]
+        Closed "closed",
+        /// Each process counts its own.
+        Local "local",
+    }
 }
-
-/// The words for `rates_while_away`.
-const CLOSED: &str = "closed";
-const LOCAL: &str = "local";
 
 impl SharedServer {
     /// Reads `rediss://HOST:PORT/DATABASE`.
@@ -257,10 +256,6 @@ fn user(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     texts::line(entry, "state::user", problems)
 }
 
-fn password(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
-    secret_source(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
-}
-
 fn prefix(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     plain(entry, "state::prefix", "is not a key prefix", PREFIX_BYTES_MAX, problems)
 }
@@ -284,17 +279,6 @@ fn plain(
     }
     let problem = entry.error(code, format!("{text:?} {problem}"));
     problems.refuse(problem.hint(format!("write 1 to {bytes_max} letters, digits, and - _ .")))
-}
-
-fn rates_while_away(entry: &Entry<'_>, problems: &mut Problems) -> Option<RatesWhileAway> {
-    match entry.string(problems)? {
-        CLOSED => Some(RatesWhileAway::Closed),
-        LOCAL => Some(RatesWhileAway::Local),
-        other => {
-            let message = format!("rates_while_away must be \"{CLOSED}\" or \"{LOCAL}\", not {other:?}");
-            problems.refuse(entry.error("state::rates_while_away", message))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use super::http::{HOSTS, NAMES_MAX, named, page_address};
+use super::http::{NAMES_MAX, hosts, page_address};
 use crate::grants::HostPort;
 use crate::read::texts::{self, LINE_CHARS_MAX};
 use crate::read::{Entry, Problems, Section};
@@ -100,10 +100,6 @@ impl TracesPolicy {
             service: service.unwrap_or_else(|| "toolcell".to_owned()),
         })
     }
-}
-
-fn hosts(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
-    named(entry, &HOSTS, problems)
 }
 
 fn listen(entry: &Entry<'_>, problems: &mut Problems) -> Option<SocketAddr> {

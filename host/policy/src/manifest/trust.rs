@@ -6,17 +6,13 @@ use crate::read::{Entry, Problems, Section, paths};
 use crate::reference::{Reference, ReferenceError};
 use crate::settings::accessors;
 use crate::table::table;
+use crate::words::{Word as _, quoted, words};
 
 /// Most rules of trust: some for each registry with a table.
 pub(crate) const TRUST_MAX: usize = 256;
 
 /// Most signers of one rule. Each costs a comparison with each signature.
 const SIGNERS_MAX: usize = 16;
-
-/// The words for `require`.
-const SIGNATURE: &str = "signature";
-const PROVENANCE: &str = "provenance";
-const SBOM: &str = "sbom";
 
 accessors! {
     /// One `[trust."PREFIX"]`.
@@ -57,15 +53,17 @@ pub enum SignerPolicy {
     },
 }
 
-/// A thing that must be there, and signed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Required {
-    /// A signature of the component's manifest.
-    Signature,
-    /// The record of how it was built (SLSA provenance).
-    Provenance,
-    /// The list of its parts (SPDX or CycloneDX).
-    Sbom,
+words! {
+    /// A thing that must be there, and signed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Required {
+        /// A signature of the component's manifest.
+        Signature "signature",
+        /// The record of how it was built (SLSA provenance).
+        Provenance "provenance",
+        /// The list of its parts (SPDX or CycloneDX).
+        Sbom "sbom",
+    }
 }
 
 impl TrustPolicy {
@@ -79,22 +77,6 @@ impl TrustPolicy {
     }
 }
 
-impl Required {
-    /// Its word in the manifest.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Signature => SIGNATURE,
-            Self::Provenance => PROVENANCE,
-            Self::Sbom => SBOM,
-        }
-    }
-
-    fn of(word: &str) -> Option<Self> {
-        [Self::Signature, Self::Provenance, Self::Sbom].into_iter().find(|required| required.word() == word)
-    }
-}
-
 table! {
     /// Who must have signed components from repositories that begin with this. The longest
     /// beginning holds. Without a table a component is pinned by its digest, and nobody vouches for
@@ -105,8 +87,8 @@ table! {
             {"minItems": 1, "maxItems": SIGNERS_MAX, "examples": [[{"key": "keys/acme.pub"}]]};
         /// What one of them must have signed: the component, the record of its build, the list of
         /// its parts.
-        "require": List(&Words(&[SIGNATURE, PROVENANCE, SBOM])),
-            {"minItems": 1, "maxItems": 3, "default": [SIGNATURE], "examples": [[SIGNATURE, PROVENANCE]]};
+        "require": List(&Words(Required::WORDS)),
+            {"minItems": 1, "maxItems": 3, "default": ["signature"], "examples": [["signature", "provenance"]]};
         /// The trusted root of keyless signatures, relative to this file: the certificates and logs
         /// that count. By default that of Sigstore's public service.
         "root": Text, {"minLength": 1, "examples": ["keys/trusted_root.json"]};
@@ -216,7 +198,7 @@ fn read_require(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<Requir
     let mut require = Vec::new();
     for (word, span) in words {
         let Some(required) = Required::of(word) else {
-            let message = format!("require knows \"{SIGNATURE}\", \"{PROVENANCE}\" and \"{SBOM}\", not {word:?}");
+            let message = format!("require knows {}, not {word:?}", quoted(Required::WORDS, "and"));
             return problems.refuse(Diagnostic::error("trust::require", message).at(span));
         };
         require.push(required);

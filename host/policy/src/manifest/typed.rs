@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::diagnostic::{Diagnostic, Span};
-use crate::names::{check_tool, did_you_mean};
+use crate::names::{check_tool, meant_or};
 use crate::read::{Entry, Problems, Section, component};
 use crate::settings::accessors;
 
@@ -157,12 +157,8 @@ impl TypedPolicy {
             let key = &description.key;
             let message = format!("component {component:?} has no function, type or part of one called {key:?}");
             let problem = Diagnostic::error("describe::unknown", message).at(description.key_span.clone());
-            match did_you_mean(key, describable.iter().take(GUESSES_MAX).map(String::as_str)) {
-                Some(name) => problem.hint(format!("did you mean \"{name}\"?")),
-                None => {
-                    problem.hint("toolcell inspect shows a component's functions; names are as in WIT, with hyphens")
-                }
-            }
+            let otherwise = "toolcell inspect shows a component's functions; names are as in WIT, with hyphens";
+            problem.hint(meant_or(key, describable.iter().take(GUESSES_MAX).map(String::as_str), otherwise))
         });
         problems.collect()
     }
@@ -257,10 +253,8 @@ fn guess(function: &str, served: &[String]) -> String {
         .take(GUESSES_MAX)
         .map(|name| if function.contains('@') { name.clone() } else { unversioned(name) })
         .collect();
-    match did_you_mean(function, candidates.iter().map(String::as_str)) {
-        Some(name) => format!("did you mean {name:?}?"),
-        None => "toolcell inspect shows the functions of a component, as in WIT".to_owned(),
-    }
+    let otherwise = "toolcell inspect shows the functions of a component, as in WIT";
+    meant_or(function, candidates.iter().map(String::as_str), otherwise)
 }
 
 /// A label of WIT, with an interface before it or without.

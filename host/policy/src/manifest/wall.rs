@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::{ComponentPolicy, Server, Walls};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Delivery;
-use crate::names::{self, did_you_mean};
+use crate::names::{self, did_you_mean, meant_or};
 use crate::read::{Entry, Problems, Section};
 
 /// The group of sandbox processes that a component's calls run in. `wall` in the manifest.
@@ -90,11 +90,7 @@ pub(crate) fn read_without(entry: &Entry<'_>, problems: &mut Problems) -> Option
     for (name, span) in entry.strings(NAMES.len(), problems)? {
         if !NAMES.contains(&name) {
             let problem = Diagnostic::error("server::walls_without", format!("{name:?} is not the name of a wall"));
-            let hint = match did_you_mean(name, NAMES) {
-                Some(other) => format!("did you mean {other:?}?"),
-                None => "`toolcell walls` prints their names".to_owned(),
-            };
-            problems.add(problem.at(span).hint(hint));
+            problems.add(problem.at(span).hint(meant_or(name, NAMES, "`toolcell walls` prints their names")));
         } else if !walls.iter().any(|known| known == name) {
             walls.push(name.to_owned());
         }

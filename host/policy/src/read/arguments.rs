@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Entry, Problems};
 use crate::manifest::arguments::{ArgumentCondition, ArgumentConditions, expression};
+use crate::names::meant_or;
 
 /// Conditions of one table. A tool with more arguments is rare.
 pub(crate) const CONDITIONS_MAX: usize = 64;
@@ -192,10 +193,8 @@ fn complete(schema: &mut Value, depth: usize) -> Result<(), SchemaProblem> {
     let known = |name: &str| UNTYPED.contains(&name) || TYPED.iter().any(|(keyword, _)| *keyword == name);
     if let Some(unknown) = members.keys().find(|name| !known(name)) {
         let keywords = TYPED.iter().map(|(keyword, _)| *keyword).chain(UNTYPED);
-        let hint = match crate::names::did_you_mean(unknown, keywords.clone()) {
-            Some(meant) => format!("did you mean \"{meant}\"?"),
-            None => format!("keywords are {}", keywords.collect::<Vec<_>>().join(", ")),
-        };
+        let otherwise = format!("keywords are {}", keywords.clone().collect::<Vec<_>>().join(", "));
+        let hint = meant_or(unknown, keywords, otherwise);
         return Err(SchemaProblem::new(format!("has the keyword {unknown:?}, which is not applied"), hint));
     }
     add_type(members)?;

@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
 use crate::limits::{LIMITS, LOAD, LoadLimits, PlacedLimits};
 use crate::manifest::LoginPolicy;
-use crate::manifest::approval::REMEMBER;
+use crate::manifest::approval::{ApprovalPolicy, REMEMBER};
 use crate::manifest::code::{CODE, SCRIPTS};
 use crate::manifest::http_tool::{self, HTTP_TOOL};
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
@@ -25,6 +25,7 @@ use crate::parse::COMPONENTS_MAX;
 use crate::reference::Reference;
 use crate::rights;
 use crate::table::{Keys, table};
+use crate::words::Word as _;
 
 table! {
     /// One component: a WebAssembly file whose tools are served.
@@ -85,7 +86,7 @@ table! {
     {
         /// Calls of its tools that a person confirms through the client: none, those that may
         /// destroy something as far as the tool says, or each.
-        "approval": Words(&["never", "destructive", "always"]),
+        "approval": Words(ApprovalPolicy::WORDS),
             {"default": "never", "examples": ["destructive"]};
         /// Calls of its tools that become tasks, for clients that can take one: those that run
         /// longer than this time (at most an hour), `"always"` each, `"never"` none.
@@ -172,7 +173,7 @@ table! {
     and Keys::OfRights(|right| right.keys_of_tool);
     {
         /// Calls of this tool that a person confirms; wins over the component's.
-        "approval": Words(&["never", "destructive", "always"]), {"examples": ["always"]};
+        "approval": Words(ApprovalPolicy::WORDS), {"examples": ["always"]};
         /// Calls of this tool that become tasks; wins over the component's.
         "task": Text, {"examples": ["2s", "always"]};
         /// Calls of this tool that are recorded; wins over the component's.

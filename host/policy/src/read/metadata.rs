@@ -1,12 +1,12 @@
 //! Reads the metadata that a component carries, with the readers of a manifest's entry.
 
 use super::{Entry, Problems, Section, texts};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::limits::{LIMITS, Limit, LoadLimit};
 use crate::manifest::hints;
 use crate::metadata::{METADATA_BYTES_MAX, Metadata, Suggested, Suggestion};
 use crate::names;
-use crate::parse::parse_toml;
+use crate::parse::document;
 use crate::table::table;
 
 /// The most tools: as many as a component may list by default.
@@ -56,16 +56,8 @@ table! {
 
 /// Reads the whole text.
 pub(crate) fn parse(text: &str) -> Result<Metadata, Vec<Diagnostic>> {
-    if text.len() > METADATA_BYTES_MAX {
-        let message = format!("the metadata has {} bytes, at most {METADATA_BYTES_MAX} are allowed", text.len());
-        return Err(vec![Diagnostic::error("metadata::too_large", message)]);
-    }
-    let table = parse_toml(text)?;
-    let root = Section::root(&table);
-    let mut problems = Problems::default();
-    let metadata = read(&root, &mut problems);
-    let found = problems.into_sorted();
-    if found.iter().any(|problem| problem.severity() == Severity::Error) { Err(found) } else { Ok(metadata) }
+    let read = document(text, METADATA_BYTES_MAX, "metadata::too_large", "the metadata has", read);
+    read.map(|(metadata, _)| metadata)
 }
 
 fn read(root: &Section<'_>, problems: &mut Problems) -> Metadata {

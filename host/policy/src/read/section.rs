@@ -9,6 +9,7 @@ use crate::limits::Spec;
 use crate::names::did_you_mean;
 use crate::parse::DIAGNOSTICS_MAX;
 use crate::table::Table;
+use crate::words::{Word, quoted};
 
 /// The problems so far, at most [`DIAGNOSTICS_MAX`] of them, and the number of the rest.
 #[derive(Debug, Default)]
@@ -249,19 +250,13 @@ impl<'t> Entry<'t> {
         section.entries()
     }
 
-    /// The meaning of a text that must be one of two words.
-    pub(crate) fn one_of<T>(&self, words: [&str; 2], meanings: [T; 2], problems: &mut Problems) -> Option<T> {
+    /// The variant with this text as its word.
+    pub(crate) fn word<W: Word>(&self, problems: &mut Problems) -> Option<W> {
         let text = self.string(problems)?;
-        let [first, second] = words;
-        let [one, other] = meanings;
-        match text {
-            text if text == first => Some(one),
-            text if text == second => Some(other),
-            text => {
-                let message = format!("{} must be \"{first}\" or \"{second}\", not {text:?}", self.key);
-                problems.refuse(self.error("manifest::choice", message))
-            }
-        }
+        W::of(text).or_else(|| {
+            let known = quoted(W::WORDS, "or");
+            problems.refuse(self.error(W::CODE, format!("{} must be {known}, not {text:?}", self.key)))
+        })
     }
 
     /// An error at the value.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::used::{Narrower, NeededRules, around_call, rules_for};
 use super::values::{ENTRIES_MAX, REQUESTS_MAX, check_requested};
-use super::{Example, Importer, Narrowing, Right, wider};
+use super::{ADDS_NOTHING, Example, Importer, Narrowing, Right, wider};
 use crate::capabilities::ReachRow;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::edit::{self, Change, ManifestEntry};
@@ -41,8 +41,7 @@ pub(crate) static CALLS: Right = Right {
                 continue;
             }
             let message = format!("the component may not call {:?}", rule.rule().text());
-            let hint = "a tool narrows what its component is granted, and adds nothing";
-            problems.add(wider(&message, rule.rule().span(), hint));
+            problems.add(wider(&message, rule.rule().span(), ADDS_NOTHING));
         }
         true
     },

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::used::{Narrower, UsedGrants, around_mount};
 use super::values::{REQUESTS_MAX, check_requested};
-use super::{Example, Importer, Narrowing, Right, wider};
+use super::{ADDS_NOTHING, Example, Importer, Narrowing, Right, wider};
 use crate::canonical::sorted;
 use crate::capabilities::ReachRow;
 use crate::diagnostic::Diagnostic;
@@ -23,6 +23,7 @@ use crate::read::{Entry, Problems, Section, limits, paths};
 use crate::requested_permissions::RequestedPermissions;
 use crate::suggest::NeededMount;
 use crate::table::{keys, table};
+use crate::words::Word as _;
 
 /// The most mounts of a component: each is a preopened folder, which language runtimes list at
 /// start.
@@ -33,15 +34,13 @@ const SCRATCH_SIZE: &str = "8MiB";
 
 const IMPORTS: &[&str] = &["wasi:filesystem/"];
 
-const ADDS_NOTHING: &str = "a tool narrows what its component is granted, and adds nothing";
-
 table! {
     /// A folder or a file of the host, or space of the call's own: `path` or `scratch`.
     MOUNT "Mount" {
         /// The folder or the file of the host, relative to this file.
         "path": Text, {"minLength": 1, "examples": ["data"]};
         /// The access.
-        "access": Words(&["read", "write"]), {"default": "read", "examples": ["write"]};
+        "access": Words(Access::WORDS), {"default": "read", "examples": ["write"]};
         /// True makes a missing folder; otherwise it is an error of the manifest.
         "create": Flag, {"default": false, "examples": [true]};
         /// Bytes that a writable mount may hold.
@@ -60,7 +59,7 @@ table! {
     /// A mount of the component as a tool has it: with less, or as it is.
     MOUNT_OF_TOOL "ToolMount" {
         /// The tool's access.
-        "access": Words(&["read", "write"]), {"examples": ["read"]};
+        "access": Words(Access::WORDS), {"examples": ["read"]};
         /// Bytes that the mount may hold: at most the component's quota.
         "quota": Within(&MOUNT_QUOTA), {"examples": ["1MiB"]};
         /// Files and folders that the mount may hold: at most as many as the component's.
@@ -75,7 +74,7 @@ table! {
     /// One folder or file.
     MOUNT_OF_REQUEST "RequestedMount" {
         /// The access.
-        "access": Words(&["read", "write"]), {"default": "read"};
+        "access": Words(Access::WORDS), {"default": "read"};
     }
     other names {
         "mode" => "access",
@@ -152,9 +151,7 @@ pub(crate) static FILES: Right = Right {
                 problems.add(entry.key_error("grants::duplicate", format!("{path:?} appears twice")));
             }
             let Some(section) = entry.table(&MOUNT_OF_REQUEST, problems) else { continue };
-            let access = section.get("access");
-            let access =
-                access.and_then(|entry| entry.one_of(["read", "write"], [Access::Read, Access::Write], problems));
+            let access = section.get("access").and_then(|entry| entry.word(problems));
             requested.files.push((path, access.unwrap_or(Access::Read)));
         }
     },
@@ -454,21 +451,21 @@ fn mount_table<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Section
 
 fn host(path: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<MountKind> {
     let path = paths::host_path(path, problems);
-    let write = match section.get("access") {
-        Some(entry) => entry.one_of(["read", "write"], [false, true], problems),
-        None => Some(false),
+    let access = match section.get("access") {
+        Some(entry) => entry.word(problems),
+        None => Some(Access::Read),
     };
     let create = match section.get("create") {
         Some(entry) => entry.boolean(problems),
         None => Some(false),
     };
     let quota = quota(section, problems);
-    let write = write?;
-    if !write {
+    let access = access?;
+    if access == Access::Read {
         refuse_quota(section, problems);
     }
-    let access = if write { Access::Write } else { Access::Read };
-    Some(MountKind::Host { path: path?, access, create: create?, quota: write.then_some(quota) })
+    let quota = (access == Access::Write).then_some(quota);
+    Some(MountKind::Host { path: path?, access, create: create?, quota })
 }
 
 fn scratch_space(scratch: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<MountKind> {
@@ -525,17 +522,17 @@ fn narrowed_kind(mount: &Mount, section: &Section<'_>, problems: &mut Problems) 
     section.check_keys(&MOUNT_OF_TOOL, problems);
     let access = match section.get("access") {
         Some(entry) => {
-            let write = entry.one_of(["read", "write"], [false, true], problems)?;
+            let access = entry.word(problems)?;
             let scratch = matches!(mount.kind, MountKind::Scratch { .. });
-            if write && mount.access() == Access::Read {
+            if access > mount.access() {
                 let message = format!("the component may only read {:?}", mount.guest);
                 return problems.refuse(wider(&message, entry.span, ADDS_NOTHING));
             }
-            if scratch && !write {
+            if scratch && access == Access::Read {
                 let message = "scratch space that cannot be written stays empty";
                 return problems.refuse(entry.error("grants::mount", message).hint("leave the mount out"));
             }
-            if write { Access::Write } else { Access::Read }
+            access
         }
         None => mount.access(),
     };

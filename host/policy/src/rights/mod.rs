@@ -37,7 +37,7 @@ use crate::suggest::Needs;
 use crate::table::Key;
 
 pub(crate) use http::{check_slip, entry as http_entry, need as need_request, request};
-pub(crate) use secrets::named as secret_source;
+pub(crate) use secrets::{FORMS_OF_HOST, source_of_host};
 pub use secrets::{is_secret_query, secret_header_fault};
 pub(crate) use used::{ALL_NAMES, Narrower, RuleNeighbours, UsedGrants};
 pub(crate) use values::named;
@@ -368,6 +368,9 @@ pub(crate) fn narrow(
     grants.wider = narrows.then(|| Arc::clone(component));
     Arc::new(grants)
 }
+
+/// The advice to a tool's entry that its component does not have.
+const ADDS_NOTHING: &str = "a tool narrows what its component is granted, and adds nothing";
 
 /// The problem of a tool's entry that would add to its component's grants.
 fn wider(message: &str, span: Span, hint: &str) -> Diagnostic {

@@ -17,7 +17,7 @@ use crate::grants::{
     AddressClass, CaFile, Capability, Host, HostPattern, HttpRule, MethodSet, Network, PrivateRule, ProxyUrl,
     RuleError, RuleRef, SocketRule, SocketTarget,
 };
-use crate::names::{did_you_mean, toml_string};
+use crate::names::{meant_or, toml_string};
 use crate::read::{Entry, Problems, Section, paths};
 use crate::table::{keys, table};
 
@@ -290,10 +290,8 @@ fn hint(key: &str, text: &str, error: &RuleError) -> Option<String> {
         },
         RuleError::Scheme(_) => "schemes are http and https; tcp and udp have lists of their own".to_owned(),
         RuleError::Method(method) => {
-            match did_you_mean(&method.to_ascii_uppercase(), MethodSet::names().iter().copied()) {
-                Some(name) => format!("did you mean \"{name}\"?"),
-                None => "write methods in upper case with commas between, such as \"GET,HEAD https://…\"".to_owned(),
-            }
+            let otherwise = "write methods in upper case with commas between, such as \"GET,HEAD https://…\"";
+            meant_or(&method.to_ascii_uppercase(), MethodSet::names().iter().copied(), otherwise)
         }
         RuleError::Star => {
             "write \"*.example.com\" for every name below example.com, or \"*\" for every host".to_owned()

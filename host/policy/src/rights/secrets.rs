@@ -25,6 +25,9 @@ use crate::table::{keys, table};
 
 use program::{SECRET_PROGRAM, program};
 
+/// The sources of a secret of the host itself.
+pub(crate) const FORMS_OF_HOST: &str = "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"";
+
 /// The most secrets of a component: responses are searched for each of them.
 const SECRETS_MAX: usize = 64;
 
@@ -423,8 +426,13 @@ fn login(from: &Entry<'_>, name: &str, logins: &[Arc<LoginPolicy>], problems: &m
     })
 }
 
+/// The place of a secret of the host itself.
+pub(crate) fn source_of_host(from: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
+    named(from, FORMS_OF_HOST, problems)
+}
+
 /// The place of a secret.
-pub(crate) fn named(from: &Entry<'_>, forms: &str, problems: &mut Problems) -> Option<SecretSource> {
+fn named(from: &Entry<'_>, forms: &str, problems: &mut Problems) -> Option<SecretSource> {
     let text = from.string(problems)?;
     let read = match text.split_once(':') {
         Some(("env", name)) if name_problem(name).is_none() => Some(SecretSource::Env(name.to_owned())),

@@ -124,5 +124,5 @@ fn kind(right: &Right) -> Capability {
 }
 
 fn rules<'n>(right: &Right, network: &'n Network) -> &'n [SocketRule] {
-    if kind(right) == Capability::Udp { network.udp_rules() } else { network.tcp_rules() }
+    network.sockets(kind(right))
 }

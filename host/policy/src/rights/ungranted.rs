@@ -5,33 +5,29 @@ use serde_json::json;
 use super::{Right, wider};
 use crate::grants::Ungranted;
 use crate::table::{Key, keys};
-
-/// The words of `ungranted`.
-const WORDS: [&str; 2] = [Ungranted::Deny.name(), Ungranted::Ask.name()];
-
-const ANSWERS: [Ungranted; 2] = [Ungranted::Deny, Ungranted::Ask];
+use crate::words::Word as _;
 
 /// A component's key.
 pub(crate) static KEYS: &[Key] = keys! {
     /// Requests that no rule allows are denied, or a person is asked through the client: HTTP
     /// requests, TCP connections and UDP.
-    "ungranted": Words(&["deny", "ask"]), {"default": "deny", "examples": ["ask"]};
+    "ungranted": Words(Ungranted::WORDS), {"default": "deny", "examples": ["ask"]};
 };
 
 /// A tool's key.
 pub(crate) static KEYS_OF_TOOL: &[Key] = keys! {
     /// `"deny"`: nobody is asked for what this tool is not granted.
-    "ungranted": Words(&["deny", "ask"]), {"examples": ["deny"]};
+    "ungranted": Words(Ungranted::WORDS), {"examples": ["deny"]};
 };
 
 /// The answer to requests that no rule allows.
 pub(crate) static UNGRANTED: Right = Right {
     section: "ungranted",
     read: |_, entry, _, grants, problems| {
-        grants.ungranted = entry.one_of(WORDS, ANSWERS, problems).unwrap_or_default();
+        grants.ungranted = entry.word(problems).unwrap_or_default();
     },
     narrow: |_, entry, grants, problems| {
-        match entry.one_of(WORDS, ANSWERS, problems) {
+        match entry.word(problems) {
             Some(Ungranted::Ask) if grants.ungranted == Ungranted::Deny => problems.add(wider(
                 "the component does not ask",
                 entry.span.clone(),

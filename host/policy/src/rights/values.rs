@@ -1,11 +1,11 @@
 //! Names and values of variables, settings and arguments, and lists of names.
 
-use super::Right;
 use super::used::{ALL_NAMES, Narrower, UsedGrants, needed_names};
+use super::{ADDS_NOTHING, Right};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::edit::Change;
 use crate::grants::{Capability, RuleRef};
-use crate::names::did_you_mean;
+use crate::names::meant_or;
 use crate::read::{Entry, Problems};
 
 /// The most arguments, variables and settings of a component, each: guests copy all of them at
@@ -84,10 +84,7 @@ pub(super) fn kept<'t>(
             named.push(name);
             continue;
         }
-        let hint = match did_you_mean(name, granted.clone()) {
-            Some(meant) => format!("did you mean \"{meant}\"?"),
-            None => "a tool narrows what its component is granted, and adds nothing".to_owned(),
-        };
+        let hint = meant_or(name, granted.clone(), ADDS_NOTHING);
         problems.add(super::wider(&format!("the component has no {what} {name:?}"), span, &hint));
     }
     named

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 use super::credential::Credential;
 use super::helper;
 use crate::error::PullError;
+use crate::length;
 
 /// Longest file of credentials, in bytes: some thousand entries.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -39,7 +40,6 @@ struct ConfigFile {
 struct CredentialEntry {
     #[serde(default, deserialize_with = "secret")]
     auth: Option<Zeroizing<String>>,
-    #[serde(default)]
     username: Option<String>,
     #[serde(default, deserialize_with = "secret")]
     password: Option<Zeroizing<String>>,
@@ -105,7 +105,7 @@ fn read(path: &Path) -> Result<Option<ConfigFile>, PullError> {
     };
     let mut text = Zeroizing::new(Vec::new());
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(|error| wrong(error.to_string()))?;
-    if u64::try_from(text.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
+    if length(&text) > FILE_BYTES_MAX {
         return Err(wrong(format!("it has more than {FILE_BYTES_MAX} bytes")));
     }
     // The parser's message could repeat a secret; its position cannot.

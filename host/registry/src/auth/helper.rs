@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 use super::credential::Credential;
 use super::files::{of_pair, secret};
 use crate::error::PullError;
+use crate::length;
 
 /// Time limit of a helper: a person may have to unlock a keyring.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -74,7 +75,7 @@ async fn run(program: PathBuf, server: &str) -> std::io::Result<(bool, Zeroizing
     if let Some(stdout) = child.stdout.take() {
         stdout.take(ANSWER_BYTES_MAX + 1).read_to_end(&mut output).await?;
     }
-    if u64::try_from(output.len()).unwrap_or(u64::MAX) > ANSWER_BYTES_MAX {
+    if length(&output) > ANSWER_BYTES_MAX {
         return Err(std::io::Error::other(format!("its answer has more than {ANSWER_BYTES_MAX} bytes")));
     }
     Ok((child.wait().await?.success(), output))

@@ -45,20 +45,15 @@ struct Meta {
 
 #[derive(Default, Deserialize)]
 struct Official {
-    #[serde(default)]
     status: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct CatalogueServer {
     name: String,
-    #[serde(default)]
     title: Option<String>,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     version: Option<String>,
-    #[serde(default)]
     packages: Option<Vec<Package>>,
     #[serde(rename = "_meta", default)]
     meta: Option<ServerMeta>,
@@ -77,9 +72,7 @@ struct Package {
     registry_type: Option<String>,
     #[serde(alias = "registry_base_url", default)]
     registry_base_url: Option<String>,
-    #[serde(default)]
     identifier: Option<String>,
-    #[serde(default)]
     version: Option<String>,
     #[serde(alias = "runtime_hint", default)]
     runtime_hint: Option<String>,

@@ -24,14 +24,12 @@ pub(super) struct CataloguePage {
 struct Written {
     #[serde(deserialize_with = "entries")]
     servers: (Vec<Box<RawValue>>, usize),
-    #[serde(default)]
     metadata: Option<PageMetadata>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PageMetadata {
-    #[serde(default)]
     next_cursor: Option<String>,
 }
 
@@ -47,16 +45,7 @@ impl<'de> Deserialize<'de> for CataloguePage {
 }
 
 fn entries<'de, D: Deserializer<'de>>(from: D) -> Result<(Vec<Box<RawValue>>, usize), D::Error> {
-    // Programs written in Go send `null` for an empty list.
-    Ok(Option::<BoundedEntries>::deserialize(from)?.map_or_else(Default::default, |list| list.0))
-}
-
-struct BoundedEntries((Vec<Box<RawValue>>, usize));
-
-impl<'de> Deserialize<'de> for BoundedEntries {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_seq(First).map(Self)
-    }
+    from.deserialize_any(First)
 }
 
 /// Keeps the first entries, and counts the others.
@@ -67,6 +56,11 @@ impl<'de> Visitor<'de> for First {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of servers")
+    }
+
+    /// Programs written in Go send `null` for an empty list.
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Self::Value::default())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {

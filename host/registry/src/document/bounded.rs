@@ -149,38 +149,8 @@ pub(super) struct IndexStart<'d> {
     pub max: usize,
 }
 
+/// For the list of its descriptors, within the index.
 impl<'de> DeserializeSeed<'de> for IndexStart<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for IndexStart<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an index")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "manifests" {
-                return map.next_value_seed(DigestList { digests: self.digests, max: self.max });
-            }
-            map.next_value::<IgnoredAny>()?;
-        }
-        Ok(())
-    }
-}
-
-struct DigestList<'d> {
-    digests: &'d mut Vec<Digest>,
-    max: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for DigestList<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -188,11 +158,21 @@ impl<'de> DeserializeSeed<'de> for DigestList<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for DigestList<'_> {
+impl<'de> Visitor<'de> for IndexStart<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of descriptors")
+        f.write_str("an index with a list of descriptors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "manifests" {
+                return map.next_value_seed(self);
+            }
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
@@ -212,28 +192,24 @@ impl<'de> Visitor<'de> for DigestList<'_> {
 }
 
 pub(super) fn annotations<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    // Some tools write `null` for none.
-    Ok(Option::<Annotations>::deserialize(from)?.map(|annotations| annotations.0).unwrap_or_default())
-}
-
-struct Annotations(BTreeMap<String, String>);
-
-impl<'de> Deserialize<'de> for Annotations {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(BoundedTexts)
-    }
+    from.deserialize_any(BoundedTexts)
 }
 
 struct BoundedTexts;
 
 impl<'de> Visitor<'de> for BoundedTexts {
-    type Value = Annotations;
+    type Value = BTreeMap<String, String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map of texts")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Annotations, A::Error> {
+    /// Some tools write `null` for none.
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(BTreeMap::new())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut texts = BTreeMap::new();
         let mut bytes = 0_usize;
         while let Some((key, value)) = map.next_entry::<String, String>()? {
@@ -245,6 +221,6 @@ impl<'de> Visitor<'de> for BoundedTexts {
                 return Err(A::Error::custom("an annotation appears twice"));
             }
         }
-        Ok(Annotations(texts))
+        Ok(texts)
     }
 }

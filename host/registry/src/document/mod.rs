@@ -9,8 +9,7 @@ mod select;
 
 use std::collections::BTreeMap;
 
-use serde::de::DeserializeSeed as _;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer as _, Serialize};
 use toolcell_policy::Digest;
 
 pub use bounded::{ANNOTATION_BYTES_MAX, ANNOTATIONS_MAX, LAYERS_MAX, TYPE_BYTES_MAX};
@@ -215,15 +214,15 @@ impl Index {
 pub(crate) fn digests_at_start(bytes: &[u8], max: usize) -> Vec<Digest> {
     let mut digests = Vec::new();
     // A truncated index ends with an error.
-    let _ = bounded::IndexStart { digests: &mut digests, max }
-        .deserialize(&mut serde_json::Deserializer::from_slice(bytes));
+    let start = bounded::IndexStart { digests: &mut digests, max };
+    let _ = serde_json::Deserializer::from_slice(bytes).deserialize_map(start);
     digests
 }
 
 impl Descriptor {
     /// A descriptor of these bytes.
     pub(crate) fn of(media_type: &str, bytes: &[u8]) -> Self {
-        Self::named(&crate::digest_of(bytes), media_type, u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+        Self::named(&crate::digest_of(bytes), media_type, crate::length(bytes))
     }
 
     /// A descriptor of something with this digest.

@@ -11,6 +11,7 @@ use tokio_rustls::TlsConnector;
 use toolcell_outbound::{client_config, machine_connector};
 
 use crate::error::PullError;
+use crate::length;
 
 /// Longest file of authorities, in bytes: the file of all public ones has a fifth of it.
 const AUTHORITIES_BYTES_MAX: u64 = 1 << 20;
@@ -46,7 +47,7 @@ impl Connectors {
 fn of_file(path: &Path) -> std::io::Result<RootCertStore> {
     let mut text = Vec::new();
     crate::store::open_file(path)?.take(AUTHORITIES_BYTES_MAX + 1).read_to_end(&mut text)?;
-    if u64::try_from(text.len()).unwrap_or(u64::MAX) > AUTHORITIES_BYTES_MAX {
+    if length(&text) > AUTHORITIES_BYTES_MAX {
         return Err(std::io::Error::other(format!("it has more than {AUTHORITIES_BYTES_MAX} bytes")));
     }
     let mut roots = RootCertStore::empty();

@@ -7,6 +7,7 @@ use toolcell_policy::Digest;
 use super::{Store, files};
 use crate::document::Descriptor;
 use crate::error::StoreError;
+use crate::length;
 
 impl Store {
     /// The file of a blob.
@@ -52,7 +53,7 @@ impl Store {
 
     /// Adds a blob. Its bytes are already verified.
     pub(crate) fn add_blob(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
-        if self.has_blob(digest, u64::try_from(bytes.len()).unwrap_or(u64::MAX)) {
+        if self.has_blob(digest, length(bytes)) {
             return Ok(());
         }
         files::write(&self.blob_path(digest), bytes)

@@ -9,6 +9,7 @@ use super::verify::ReadParts;
 use super::{Store, layout_text, tar};
 use crate::document::{Descriptor, written};
 use crate::error::StoreError;
+use crate::length;
 
 impl Store {
     /// Writes these components, and what is attached to them, as one tar archive that is an OCI
@@ -64,7 +65,7 @@ impl Store {
 }
 
 fn put(archive: &mut impl Write, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let size = length(bytes);
     let padding = vec![0; usize::try_from(tar::padding(size)).unwrap_or_default()];
     let mut write = || {
         archive.write_all(&tar::header(name, size))?;

@@ -1,6 +1,6 @@
 //! Files of a store: reading them with a check, writing them whole, and locks.
 use std::fs::{File, TryLockError};
-use std::io::{Read as _, Write};
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use toolcell_policy::Digest;
 
 use crate::error::StoreError;
+use crate::length;
 
 /// How long to wait for another process that changes the store, which takes milliseconds.
 const LOCK_WITHIN: Duration = Duration::from_secs(30);
@@ -51,7 +52,7 @@ fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
 pub(super) fn read(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_own(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > bytes_max {
+    if length(&bytes) > bytes_max {
         return Err(std::io::Error::other(format!("it has more than {bytes_max} bytes")));
     }
     Ok(bytes)
@@ -66,7 +67,7 @@ pub(super) fn hash(file: &mut File) -> std::io::Result<(Sha256, u64)> {
         let read = file.read(&mut piece)?;
         let Some(read) = piece.get(..read).filter(|read| !read.is_empty()) else { return Ok((hash, bytes)) };
         hash.update(read);
-        bytes = bytes.saturating_add(u64::try_from(read.len()).unwrap_or(u64::MAX));
+        bytes = bytes.saturating_add(length(read));
     }
 }
 
@@ -132,11 +133,6 @@ pub(super) fn sync_file(file: &File) -> std::io::Result<()> {
     #[cfg(test)]
     syncs::count();
     file.sync_all()
-}
-
-/// Creates a file whose content [`sync`] makes durable later, together with others.
-pub(super) fn create_to_sync_later(path: &Path) -> std::io::Result<impl Write + use<>> {
-    open_to_write(path)
 }
 
 /// Counts syncs of each thread.

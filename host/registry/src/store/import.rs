@@ -18,6 +18,7 @@ use super::{
 };
 use crate::document::{CONFIG_BYTES_MAX, Descriptor, Document, Manifest, component_layer, manifest_of_index};
 use crate::error::StoreError;
+use crate::length;
 
 /// Largest archive, in bytes: sixteen of the largest components.
 pub const IMPORT_BYTES_MAX: u64 = 8 << 30;
@@ -173,7 +174,7 @@ impl Store {
         }
         let path = files::unfinished(&self.blobs_folder());
         let failed = |source| StoreError::files("writing", &path)(source);
-        let mut file = files::create_to_sync_later(&path).map_err(failed)?;
+        let mut file = files::open_to_write(&path).map_err(failed)?;
         staged.blobs.insert(digest.clone(), (path.clone(), size));
         let found = copy(archive, &mut file, size, &path)?;
         if found != digest {
@@ -326,7 +327,7 @@ fn copy(
         let read = piece.get(..read).filter(|read| !read.is_empty()).ok_or_else(|| refused("it breaks off".into()))?;
         hash.update(read);
         file.write_all(read).map_err(StoreError::files("writing", path))?;
-        left = left.saturating_sub(u64::try_from(read.len()).unwrap_or(u64::MAX));
+        left = left.saturating_sub(length(read));
     }
     Ok(crate::finished(hash))
 }

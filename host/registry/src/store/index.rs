@@ -8,6 +8,7 @@ use toolcell_policy::Digest;
 use super::{STORE_ENTRIES_MAX, Store, files};
 use crate::document::{Descriptor, OCI_INDEX, problem, written};
 use crate::error::StoreError;
+use crate::length;
 
 /// Annotation with a component's name (image specification 1.1, "Pre-Defined Annotation Keys").
 pub(super) const NAME: &str = "org.opencontainers.image.ref.name";
@@ -34,7 +35,6 @@ pub(super) const NAMES_MAX: usize = 16;
 #[serde(rename_all = "camelCase")]
 pub(super) struct IndexFile {
     schema_version: u8,
-    #[serde(default)]
     media_type: Option<String>,
     pub(super) manifests: Vec<Descriptor>,
 }
@@ -96,7 +96,7 @@ impl Store {
         if entries != before || !self.index_path().exists() {
             let bytes = written(&IndexFile::new(entries));
             // A longer one could not be read again.
-            if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > INDEX_BYTES_MAX {
+            if length(&bytes) > INDEX_BYTES_MAX {
                 return Err(StoreError::FullIndex(INDEX_BYTES_MAX));
             }
             files::write(&self.index_path(), &bytes)?;

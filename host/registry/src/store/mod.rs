@@ -36,6 +36,7 @@ use crate::document::{
     manifest_of_index,
 };
 use crate::error::StoreError;
+use crate::length;
 use index::{NAME, REPOSITORY, SUBJECT, is_component, subject_of};
 
 /// Largest component that is pulled or read, in bytes: no larger one is ever loaded, and an
@@ -277,7 +278,7 @@ impl Store {
         let manifest_bytes = self.read_blob(digest, None, MANIFEST_LENGTH_MAX)?;
         let manifest = Manifest::parse(&manifest_bytes).map_err(|problem| not_understood(digest, problem))?;
         let is_small = manifest.layers.iter().all(|layer| layer.size <= ATTACHED_LAYER_BYTES_MAX);
-        let of_manifest = u64::try_from(manifest_bytes.len()).unwrap_or(u64::MAX);
+        let of_manifest = length(&manifest_bytes);
         let sizes = manifest.layers.iter().map(|layer| layer.size);
         let with_it = sizes.fold(total.saturating_add(of_manifest), u64::saturating_add);
         if !is_small || with_it > ATTACHED_BYTES_MAX {

@@ -11,6 +11,7 @@ use toolcell_policy::Digest;
 
 use super::{Store, files};
 use crate::error::StoreError;
+use crate::length;
 
 /// A file that grows until it becomes a blob.
 pub(crate) struct Partial {
@@ -68,7 +69,7 @@ impl Partial {
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.file.write_all(bytes).map_err(StoreError::files("writing", &self.path))?;
         self.hash.update(bytes);
-        self.bytes = self.bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        self.bytes = self.bytes.saturating_add(length(bytes));
         Ok(())
     }
 

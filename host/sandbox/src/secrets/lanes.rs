@@ -15,29 +15,18 @@ const LINE_LETTERS_MIN: usize = 16;
 
 /// Six bits and four bits of each letter; `NONE` for other bytes. Base64 has the alphabets of RFC
 /// 4648, sections 4 and 5, and of RFC 3501, section 5.1.3.
-const SEXTETS: [u8; 256] = table(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", b"-_", b"", 62);
+const SEXTETS: [u8; 256] =
+    placed(placed([NONE; 256], b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", 0), b"-_", 62);
 const COMMA: u8 = 63;
-const DIGITS: [u8; 256] = table(b"0123456789abcdef", b"", b"ABCDEF", 10);
+const DIGITS: [u8; 256] = placed(placed([NONE; 256], b"0123456789abcdef", 0), b"ABCDEF", 10);
 const NONE: u8 = u8::MAX;
 
-/// The letters' places; `others` and `more` count from `from`.
+/// The table with the places of these letters, counted from `value`.
 #[expect(clippy::indexing_slicing, reason = "it is worked out by the compiler, which refuses what is out of bounds")]
-const fn table(letters: &[u8], others: &[u8], more: &[u8], from: u8) -> [u8; 256] {
-    let mut table = [NONE; 256];
+const fn placed(mut table: [u8; 256], letters: &[u8], mut value: u8) -> [u8; 256] {
     let mut at = 0;
-    let mut value = 0;
     while at < letters.len() {
         table[letters[at] as usize] = value;
-        (at, value) = (at + 1, value + 1);
-    }
-    (at, value) = (0, from);
-    while at < others.len() {
-        table[others[at] as usize] = value;
-        (at, value) = (at + 1, value + 1);
-    }
-    (at, value) = (0, from);
-    while at < more.len() {
-        table[more[at] as usize] = value;
         (at, value) = (at + 1, value + 1);
     }
     table
@@ -71,8 +60,14 @@ impl<const LANES: usize> LetterRun<LANES> {
     /// Ends the run: later letters are not decoded with it.
     #[inline]
     fn end(&mut self, patterns: &SecretPatterns, found: &mut Vec<Match>) {
-        if self.last.take().is_some() {
+        if self.last.is_some() {
             self.lanes.iter_mut().for_each(|lane| lane.finish(patterns, found));
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        if self.last.take().is_some() {
             self.lanes.iter_mut().for_each(SecretScanner::clear);
             self.letters = 0;
         }
@@ -164,16 +159,9 @@ impl Lanes {
     }
 
     pub(super) fn clear(&mut self) {
-        self.line = 0;
-        if self.base64.last.take().is_some() {
-            self.base64.lanes.iter_mut().for_each(SecretScanner::clear);
-            self.base64.letters = 0;
-        }
-        if self.digits.last.take().is_some() {
-            self.digits.lanes.iter_mut().for_each(SecretScanner::clear);
-            self.digits.letters = 0;
-        }
-        self.apart = 0;
+        self.base64.clear();
+        self.digits.clear();
+        (self.line, self.apart) = (0, 0);
     }
 
     pub(super) fn is_live(&self) -> bool {

@@ -55,15 +55,10 @@ pub fn leaves() -> bool {
     LEAVES.take()
 }
 
-/// True if this thread has other duties.
-fn is_here() -> bool {
-    HAS_DUTIES.get()
-}
-
 /// Returns on a thread without other duties. The code that polls this asks [`leaves`] and moves it.
 pub async fn leave() {
     poll_fn(|context| {
-        if !is_here() {
+        if !HAS_DUTIES.get() {
             return Poll::Ready(());
         }
         LEAVES.set(true);
@@ -105,6 +100,6 @@ mod tests {
     #[test]
     fn duties_end_with_a_panic_too() {
         let panicked = std::panic::catch_unwind(|| with_other_duties(|| std::panic::resume_unwind(Box::new(()))));
-        assert!(panicked.is_err() && !is_here());
+        assert!(panicked.is_err() && !HAS_DUTIES.get());
     }
 }

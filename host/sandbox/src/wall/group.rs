@@ -9,15 +9,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 use toolcell_policy::{Limits, Quota};
 
-use super::bound;
 use super::crash_history::Standing;
-use super::disk;
 use super::pool::{SandboxPool, StartedProcess};
 use super::process::{
     CalledComponent, ComponentBounds, NotStarted, ProcessClaim, ProcessState, RemoteInstance, SandboxCall,
     SandboxProcess,
 };
 use super::required::RequiredWalls;
+use super::{bound, disk};
 use crate::files::{GrantedFiles, Identity, ProcessScratch, ScratchHome, WrittenFolder};
 use crate::load::held::HeldComponent;
 use crate::secrets::SecretValue;

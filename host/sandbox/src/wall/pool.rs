@@ -98,20 +98,14 @@ impl SandboxPool {
     /// The machine has no thread left to start them.
     pub fn new(options: PoolOptions) -> io::Result<Arc<Self>> {
         let starter = Arc::new(Starter::bounded(options.memory_bytes_max)?);
-        let waiting = Mutex::new(WaitingStart { processes: VecDeque::new(), taken: Instant::now() });
-        let refilling = AtomicBool::new(false);
-        let crash_history = CrashHistory::default();
-        let walls = Mutex::default();
-        let shared_ends = OnceLock::new();
-        let notices = OnceLock::new();
         Ok(Arc::new(Self {
-            waiting,
+            waiting: Mutex::new(WaitingStart { processes: VecDeque::new(), taken: Instant::now() }),
             options,
-            refilling,
-            crash_history,
-            shared_ends,
-            notices,
-            walls,
+            refilling: AtomicBool::new(false),
+            crash_history: CrashHistory::default(),
+            shared_ends: OnceLock::new(),
+            notices: OnceLock::new(),
+            walls: Mutex::default(),
             starter,
             disks: Disks::default(),
         }))

@@ -21,11 +21,10 @@ use super::required::RequiredWalls;
 use crate::wasi::capabilities::GrantedCapabilities;
 use toolcell_wall::asking::{GuestQuestion, Inquiry};
 use toolcell_wall::caller::NoCaller;
-use toolcell_wall::contract;
-use toolcell_wall::encoding;
 use toolcell_wall::failure::CallFailure;
 use toolcell_wall::message::{self, FromSandbox, ToSandbox};
 use toolcell_wall::report::CallReport;
+use toolcell_wall::{contract, encoding};
 
 /// A process that does nothing, and its link, whose other end the test holds.
 struct Hostile {

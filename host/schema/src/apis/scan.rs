@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::ApiRule;
 use super::table::TABLE;
-use crate::keywords;
+use crate::keywords::{self, names_type};
 use crate::pattern::is_irregular;
 use crate::portable::is_inexact;
 
@@ -119,7 +119,7 @@ impl<'s> SchemaScan<'s> {
         if ty.is_some_and(Value::is_array) {
             self.found(ApiRule::TypeList, &["type"]);
         }
-        if names_array(ty) && !members.get("items").is_some_and(Value::is_object) {
+        if names_type(ty, "array") && !members.get("items").is_some_and(Value::is_object) {
             self.found(ApiRule::ArrayWithoutItems, &[]);
         }
         let properties = members.get("properties").and_then(Value::as_object);
@@ -149,14 +149,6 @@ impl<'s> SchemaScan<'s> {
     }
 }
 
-fn names_array(ty: Option<&Value>) -> bool {
-    match ty {
-        Some(Value::String(ty)) => ty == "array",
-        Some(Value::Array(types)) => types.iter().any(|ty| ty == "array"),
-        _ => false,
-    }
-}
-
 /// True if every API accepts a property with this name.
 fn is_usual(name: &str) -> bool {
     let most = TABLE.rule(ApiRule::PropertyName).and_then(|row| row.most).unwrap_or_default();
@@ -180,9 +172,7 @@ fn pointer(root: &str, path: &[SchemaStep<'_>], below: &[&str]) -> String {
         push_part(&mut text, part);
     }
     if text.len() > POINTER_BYTES_MAX {
-        let most = POINTER_BYTES_MAX - '…'.len_utf8();
-        let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-        text.truncate(end);
+        text.truncate(text.floor_char_boundary(POINTER_BYTES_MAX - '…'.len_utf8()));
         text.push('…');
     }
     text

@@ -4,31 +4,21 @@ use serde_json::Value;
 
 use crate::keywords;
 
-/// A keyword, and the draft that introduced it.
-struct Since {
-    keyword: &'static str,
-    draft: u16,
-}
-
-const fn since(keyword: &'static str, draft: u16) -> Since {
-    Since { keyword, draft }
-}
-
-/// Keywords that drafts after the fourth introduced and that refuse values.
-const KEYWORDS: [Since; 13] = [
-    since("const", 6),
-    since("contains", 6),
-    since("propertyNames", 6),
-    since("if", 7),
-    since("then", 7),
-    since("else", 7),
-    since("dependentRequired", 2019),
-    since("dependentSchemas", 2019),
-    since("maxContains", 2019),
-    since("minContains", 2019),
-    since("unevaluatedItems", 2019),
-    since("unevaluatedProperties", 2019),
-    since("prefixItems", 2020),
+/// Keywords that drafts after the fourth introduced and that refuse values, each with its draft.
+const KEYWORDS: [(&str, u16); 13] = [
+    ("const", 6),
+    ("contains", 6),
+    ("propertyNames", 6),
+    ("if", 7),
+    ("then", 7),
+    ("else", 7),
+    ("dependentRequired", 2019),
+    ("dependentSchemas", 2019),
+    ("maxContains", 2019),
+    ("minContains", 2019),
+    ("unevaluatedItems", 2019),
+    ("unevaluatedProperties", 2019),
+    ("prefixItems", 2020),
 ];
 
 /// The schema without keywords that its own draft ignores; `None` if it is of the newest.
@@ -43,7 +33,7 @@ pub(super) fn known(schema: &Value) -> Option<Value> {
 
 fn strip(schema: &mut Value, draft: u16) {
     let Value::Object(members) = schema else { return };
-    members.retain(|keyword, _| !KEYWORDS.iter().any(|since| since.keyword == keyword && since.draft > draft));
+    members.retain(|keyword, _| !KEYWORDS.iter().any(|(later, since)| later == keyword && *since > draft));
     for (keyword, value) in members.iter_mut().filter(|(keyword, _)| keywords::holds_schemas(keyword)) {
         match value {
             Value::Array(listed) => listed.iter_mut().for_each(|part| strip(part, draft)),

@@ -25,7 +25,7 @@ mod values;
 
 use serde_json::{Map, Value, json};
 
-use crate::keywords;
+use crate::keywords::{self, names_type};
 use crate::pattern::is_irregular;
 use crate::sanitize;
 use references::{Reference, References};
@@ -323,9 +323,7 @@ impl<'s> Renderer<'s> {
                         rendered.insert(name.clone(), entry.clone());
                         continue;
                     }
-                    let Rendered { schema, wider, .. } = self.schema(entry);
-                    draft.wider |= wider;
-                    rendered.insert(name.clone(), schema);
+                    rendered.insert(name.clone(), self.part(entry, draft));
                 }
                 draft.put(keyword, Value::Object(rendered));
             }
@@ -345,9 +343,7 @@ impl<'s> Renderer<'s> {
                 draft.widen();
                 continue;
             }
-            let Rendered { schema, wider, .. } = self.schema(entry);
-            draft.wider |= wider;
-            rendered.insert(name.clone(), schema);
+            rendered.insert(name.clone(), self.part(entry, draft));
         }
         if !rendered.is_empty() {
             draft.put("patternProperties", Value::Object(rendered));
@@ -424,20 +420,20 @@ impl<'s> Renderer<'s> {
             }
         }
         for part in list("allOf").into_iter().flatten() {
-            let Rendered { schema, wider, .. } = self.schema(part);
-            draft.wider |= wider;
-            draft.also.push(schema);
+            let part = self.part(part, draft);
+            draft.also.push(part);
         }
     }
 
     fn branches(&self, branches: &'s [Value], draft: &mut PortableDraft) -> Vec<Value> {
-        let mut rendered = Vec::new();
-        for branch in branches {
-            let Rendered { schema, wider, .. } = self.schema(branch);
-            draft.wider |= wider;
-            rendered.push(schema);
-        }
-        rendered
+        branches.iter().map(|branch| self.part(branch, draft)).collect()
+    }
+
+    /// A subschema of the draft, which is wider where this is.
+    fn part(&self, schema: &'s Value, draft: &mut PortableDraft) -> Value {
+        let Rendered { schema, wider, .. } = self.schema(schema);
+        draft.wider |= wider;
+        schema
     }
 
     /// `not` and `if`, which accept less if their subschemas accept more.
@@ -538,14 +534,6 @@ fn bound(keyword: &str, value: &Value, written: &Map<String, Value>, draft: &mut
 fn has_irregular_names(written: &Map<String, Value>) -> bool {
     let patterns = written.get("patternProperties").and_then(Value::as_object);
     patterns.is_some_and(|patterns| patterns.keys().any(|pattern| is_irregular(pattern)))
-}
-
-fn names_type(ty: Option<&Value>, name: &str) -> bool {
-    match ty {
-        Some(Value::String(ty)) => ty == name,
-        Some(Value::Array(types)) => types.iter().any(|ty| ty == name),
-        _ => false,
-    }
 }
 
 /// The largest absolute value of a bound in a served schema: 2^53 − 1.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use crate::graph::normal;
-use crate::keywords;
+use crate::keywords::{self, REFERENCES};
 
 use super::GROWTH_MAX;
 
@@ -137,8 +137,7 @@ impl<'s> References<'s> {
 
     /// The target of this schema's reference, with its pointer, or `#` and its anchor.
     fn target(&self, schema: &'s Map<String, Value>) -> Option<(String, &'s Value)> {
-        let written =
-            ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|keyword| schema.get(*keyword)?.as_str())?;
+        let written = REFERENCES.iter().find_map(|keyword| schema.get(*keyword)?.as_str())?;
         let fragment = written.strip_prefix('#')?;
         let pointer =
             if fragment.is_empty() || fragment.starts_with('/') { normal(fragment) } else { written.to_owned() };
@@ -156,9 +155,7 @@ impl<'s> References<'s> {
 
     fn find_anchors(&mut self, schema: &'s Value, is_any: &mut bool) {
         let Some(members) = schema.as_object() else { return };
-        *is_any |= members.contains_key("$ref")
-            || members.contains_key("$dynamicRef")
-            || members.contains_key("$recursiveRef");
+        *is_any |= REFERENCES.iter().any(|keyword| members.contains_key(*keyword));
         for keyword in ["$anchor", "$dynamicAnchor"] {
             if let Some(anchor) = members.get(keyword).and_then(Value::as_str) {
                 self.anchors.insert(anchor, schema);

@@ -80,7 +80,7 @@ impl StartedCall<'_> {
         let wait = self.target.limits.ask_wait();
         self.live().into_iter().for_each(|live| live.enter(CallPhase::Asking));
         let undecided = UndecidedCall::of(self, &call.context.caller);
-        let above = self.lineage.iter().flat_map(|lineage| lineage.clocks()).map(|clock| &**clock);
+        let above = self.lineage.iter().flat_map(|lineage| &lineage.clocks).map(|clock| &**clock);
         let clocks = StoppedClocks::of(above);
         // Held until what the person allows is noted.
         let _turn = self.turn_to_ask(call).await;

@@ -40,7 +40,7 @@ impl Catalog {
         if !takes_long {
             return Ok(None);
         }
-        if lineage.is_some_and(Lineage::holds_turn) {
+        if lineage.is_some_and(|lineage| lineage.holds_turn) {
             return Ok(None);
         }
         let bytes = text.len().max(LARGE_BYTES);

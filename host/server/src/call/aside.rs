@@ -14,7 +14,7 @@ use toolcell_sandbox::CallFailure;
 
 use super::StartedCall;
 use super::execute::EndedCall;
-use crate::state::paused_runs::name;
+use crate::replicas::random_name;
 
 /// Bytes of a page. 64 KiB: about as much as a model reads at once.
 const PAGE_BYTES: usize = 64 << 10;
@@ -120,8 +120,8 @@ impl ScriptAnswer {
         if said.len() as u64 > SCRIPT_RESULT_BYTES {
             return Err(too_long().to_string());
         }
-        let id =
-            name().ok_or("the result is too long for an answer: the machine gives no random numbers to keep it")?;
+        let id = random_name()
+            .ok_or("the result is too long for an answer: the machine gives no random numbers to keep it")?;
         let given: Option<Given<'_>> =
             long.structured.as_ref().and_then(|structured| serde_json::from_str(structured.get()).ok());
         // What is longer makes more room.

@@ -5,12 +5,13 @@
 //! of the component count as changed: nothing is lost.
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use toolcell_audit::Outcome;
 use toolcell_mcp::{CallContext, Cancellation, ClientLogLevel as McpLevel, ResourceNews, normal_uri, sanitize};
-use toolcell_policy::{Askable, Denial, Limits};
+use toolcell_policy::{Askable, Denial};
 use toolcell_sandbox::{
     AskKind, AskResult, CallerLink, ConsentAnswer, FoundTool, GuestLogLevel, Inquiry, NestedFuture, NotCalled,
     NotCalledReason, PersonWaits, Redactor, Requested, Trace, WantedCall, contract,
@@ -22,8 +23,8 @@ use super::clock::{CallClock, StoppedClocks};
 use super::consent::Consenting;
 use super::nested::{CallingCall, Lineage};
 use super::questions::Questions;
-use super::record::{AskRecords, CallName, DenialRecords, log_call};
-use crate::catalog::{DeclaredResources, Services, pace};
+use super::record::{CallName, DenialRecords, log_call};
+use crate::catalog::{DeclaredResources, Services};
 use crate::observing::activity::{CallPhase, LiveCall};
 use crate::observing::traces::CallTrace;
 
@@ -37,87 +38,35 @@ const ENTRIES_MAX: usize = 256;
 
 /// The connection of one call to its caller.
 pub struct McpCaller {
-    context: Box<CallContext>,
-    denials: DenialRecords,
-    questions: Questions,
+    pub(super) context: Box<CallContext>,
+    pub(super) denials: DenialRecords,
+    pub(super) questions: Questions,
     /// Permission requests to a person, if the manifest wants them.
-    consenting: Option<Consenting>,
+    pub(super) consenting: Option<Consenting>,
     /// Progress reports that the rate still allows.
-    progress: Mutex<Allowance>,
-    interruptions: Interruptions,
+    pub(super) progress: Mutex<Allowance>,
+    pub(super) interruptions: Interruptions,
     /// The call in the console, if there is one.
-    live: Option<Arc<LiveCall>>,
-    trace: Option<Arc<CallTrace>>,
+    pub(super) live: Option<Arc<LiveCall>>,
+    pub(super) trace: Option<Arc<CallTrace>>,
     /// Notifies clients of resources that it changes.
-    notifier: Option<CallNotifier>,
+    pub(super) notifier: CallNotifier,
     /// Set once the guest got the error that shared state is away: the reason.
-    state_away: OnceLock<String>,
+    pub(super) state_away: OnceLock<String>,
     /// Its time, and where it comes from.
-    clock: Option<Arc<CallClock>>,
-    lineage: Option<Arc<Lineage>>,
+    pub(super) clock: Arc<CallClock>,
+    pub(super) lineage: Option<Arc<Lineage>>,
     /// The calls that it makes, if its tool may make any.
-    calling: Option<CallingCall>,
+    pub(super) calling: Option<CallingCall>,
     /// The guest's log lines with their levels, if a person calls it by hand. The limit `log`
     /// bounds them.
-    logged: Option<Mutex<String>>,
+    pub(super) logged: Option<Mutex<String>>,
 }
 
 impl McpCaller {
-    pub fn new(
-        limits: &Limits,
-        context: Box<CallContext>,
-        denials: DenialRecords,
-        asks: AskRecords,
-        interruptions: Interruptions,
-    ) -> Self {
-        let questions = Questions::new(&context, asks, limits, interruptions.clone());
-        let progress = Mutex::new(Allowance::new(pace(limits.progress())));
-        Self {
-            context,
-            denials,
-            questions,
-            consenting: None,
-            progress,
-            interruptions,
-            live: None,
-            trace: None,
-            notifier: None,
-            state_away: OnceLock::new(),
-            clock: None,
-            lineage: None,
-            calling: None,
-            logged: None,
-        }
-    }
-
-    /// Also keeps this clock, which stands still while a person is asked, and so do those above.
-    pub fn timed(self, clock: Arc<CallClock>, lineage: Option<Arc<Lineage>>) -> Self {
-        Self { clock: Some(clock), lineage, ..self }
-    }
-
-    /// Also makes calls of other tools.
-    pub fn calling(self, calling: Option<CallingCall>) -> Self {
-        Self { calling, ..self }
-    }
-
-    /// Also asks for permission if no rule allows a request.
-    pub fn consenting(self, consenting: Option<Consenting>) -> Self {
-        Self { consenting, ..self }
-    }
-
-    /// Also notifies clients of resources that the call changes.
-    pub fn notifying(self, notifier: CallNotifier) -> Self {
-        Self { notifier: Some(notifier), ..self }
-    }
-
-    /// Also keeps what the guest logs, if a person calls it by hand.
-    pub fn keeping_log(self, by_hand: bool) -> Self {
-        Self { logged: by_hand.then(Mutex::default), ..self }
-    }
-
     /// Takes the guest's log lines.
     pub fn take_log(&self) -> String {
-        let logged = self.logged.as_ref().map(|logged| logged.lock().unwrap_or_else(PoisonError::into_inner));
+        let logged = self.logged.as_ref().map(|logged| logged.lock());
         logged.map(|mut logged| std::mem::take(&mut *logged)).unwrap_or_default()
     }
 
@@ -127,18 +76,6 @@ impl McpCaller {
         }
     }
 
-    /// Also shows the call in the console, where operators may end it.
-    pub fn shown_as(self, live: Option<Arc<LiveCall>>) -> Self {
-        Self { live, ..self }
-    }
-
-    /// Records the call's times in this trace.
-    pub fn traced(self, trace: Option<Arc<CallTrace>>) -> Self {
-        Self { trace, ..self }
-    }
-}
-
-impl McpCaller {
     /// Why shared state was unreachable when the guest first asked for it, if it was.
     pub fn missed_state(&self) -> Option<&str> {
         self.state_away.get().map(String::as_str)
@@ -152,9 +89,8 @@ impl McpCaller {
 
     /// Stops the clocks of the call and of those above it.
     fn stopped_clocks(&self) -> StoppedClocks<'_> {
-        let own = self.clock.iter().map(|clock| &**clock as &dyn PersonWaits);
-        let above = self.lineage.iter().flat_map(|lineage| lineage.clocks()).map(|clock| &**clock);
-        StoppedClocks::of(own.chain(above))
+        let above = self.lineage.iter().flat_map(|lineage| &lineage.clocks).map(|clock| &**clock);
+        StoppedClocks::of(std::iter::once(&*self.clock as &dyn PersonWaits).chain(above))
     }
 
     /// The guest has ended, and printed this text.
@@ -167,7 +103,7 @@ impl McpCaller {
 
     /// Takes the call's secrets out of texts.
     pub const fn redactor(&self) -> &Redactor {
-        self.denials.redactor()
+        &self.denials.redactor
     }
 
     /// Name of the call in the log.
@@ -210,22 +146,22 @@ impl CallerLink for McpCaller {
         if self.lineage.is_some() {
             return;
         }
-        let mut allowance = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut allowance = self.progress.lock();
         if allowance.take(Instant::now()).is_ok() {
             self.context.events.progress(progress, total, message);
         }
     }
 
     fn updated(&self, uri: &str) {
-        self.notifier.iter().for_each(|notifier| notifier.updated(uri));
+        self.notifier.updated(uri);
     }
 
     fn notes_state(&self) -> bool {
-        self.notifier.as_ref().is_some_and(CallNotifier::notes_state)
+        self.notifier.keeps_entries
     }
 
     fn state_changed(&self, bucket: &str, keys: &[String]) {
-        self.notifier.iter().for_each(|notifier| notifier.state_changed(bucket, keys));
+        self.notifier.state_changed(bucket, keys);
     }
 
     fn log(&self, level: GuestLogLevel, message: &str) {
@@ -234,7 +170,7 @@ impl CallerLink for McpCaller {
         let name = self.call_name();
         let text = sanitize::line(message);
         if let Some(logged) = &self.logged {
-            let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut logged = logged.lock();
             logged.push_str(&format!("{}: {text}\n", mcp_level(level).name()));
         }
         match level {
@@ -413,7 +349,7 @@ impl Interruptions {
     pub fn of(started: &StartedCall<'_>, context: &CallContext) -> Self {
         Self {
             caller: context.cancellation.clone(),
-            narrowed: started.target.narrowed.as_ref().map(|narrowed| narrowed.cancellation().clone()),
+            narrowed: started.target.narrowed.as_ref().map(|narrowed| narrowed.cancellation.clone()),
             live: started.live().map(Arc::clone),
         }
     }
@@ -431,7 +367,7 @@ impl Interruptions {
 
     /// Waits until somebody ends the call.
     pub async fn wait(&self) {
-        let stopped = self.live.as_ref().map(|live| live.stopping());
+        let stopped = self.live.as_ref().map(|live| &live.stop);
         if self.narrowed.is_none() && stopped.is_none() {
             return self.caller.cancelled().await;
         }
@@ -457,6 +393,7 @@ pub struct CallNotifier {
     resources: Arc<DeclaredResources>,
     component: String,
     caller: String,
+    /// True if entries of state are resources.
     keeps_entries: bool,
     allowance: Mutex<Allowance>,
 }
@@ -488,11 +425,6 @@ impl CallNotifier {
         }
     }
 
-    /// True if entries of state are resources.
-    pub fn notes_state(&self) -> bool {
-        self.keeps_entries
-    }
-
     /// Entries of a bucket have changed.
     pub fn state_changed(&self, bucket: &str, keys: &[String]) {
         for entries in self.resources.entries_of(&self.component) {
@@ -509,7 +441,7 @@ impl CallNotifier {
     }
 
     fn may_notify(&self) -> bool {
-        self.allowance.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now()).is_ok()
+        self.allowance.lock().take(Instant::now()).is_ok()
     }
 
     fn notify(&self, to: Option<String>, uris: impl IntoIterator<Item = String>) {

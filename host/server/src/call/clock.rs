@@ -1,8 +1,8 @@
 //! The clock of a call, as those beneath it see it: it stands still while the call, or one beneath
 //! it, waits for a person.
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use toolcell_sandbox::PersonWaits;
 
 /// The time that a call has.
@@ -31,19 +31,19 @@ impl CallClock {
     }
 
     fn left_at(&self, now: Instant) -> Duration {
-        let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = self.waits.lock();
         let waited = waits.total.saturating_add(waits.until(now));
         self.deadline.saturating_add(waited).saturating_sub(now.saturating_duration_since(self.began))
     }
 
     fn begin_at(&self, now: Instant) {
-        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waits = self.waits.lock();
         waits.open = waits.open.saturating_add(1);
         waits.since.get_or_insert(now);
     }
 
     fn end_at(&self, now: Instant) {
-        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waits = self.waits.lock();
         waits.open = waits.open.saturating_sub(1);
         if waits.open == 0 {
             waits.total = waits.total.saturating_add(waits.until(now));
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_stopped_clock_runs_on_once_its_wait_is_dropped() {
         let clock = CallClock::new(Duration::from_secs(60));
-        let waits = || clock.waits.lock().unwrap().open;
+        let waits = || clock.waits.lock().open;
         let stopped = StoppedClocks::of([&clock as &dyn PersonWaits]);
         assert_eq!(waits(), 1);
         drop(stopped);

@@ -1,9 +1,10 @@
 //! A running guest's requests that no rule allows: a person is asked, through the client or on the
 //! terminal.
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolcell_audit::Outcome;
 use toolcell_mcp::{
@@ -171,7 +172,7 @@ impl Consenting {
 
     /// The call has ended. If it only asked its caller for more, its consents are not used up.
     pub async fn ended(&self, outcome: Outcome) {
-        let claimed = std::mem::take(&mut *self.claimed.lock().unwrap_or_else(PoisonError::into_inner));
+        let claimed = std::mem::take(&mut *self.claimed.lock());
         if outcome == Outcome::InputRequired {
             for claim in claimed {
                 give_back(self.services.state.as_ref(), claim).await;
@@ -187,7 +188,7 @@ impl Consenting {
             self.services.state.claim(&self.caller, &format!("{chain}\n{}", offer.asked()), self.wait).await?.now();
         let is_claimed = claim.is_some();
         if choice == Some(Choice::Once) {
-            self.claimed.lock().unwrap_or_else(PoisonError::into_inner).extend(claim);
+            self.claimed.lock().extend(claim);
         }
         Ok(is_claimed)
     }

@@ -1,25 +1,26 @@
 //! The run of a started call: its limits, and how the sandbox's report becomes a result.
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use toolcell_audit::{Outcome, Usage};
 use toolcell_mcp::{Call, CallContext, CallResult, CheckedResult, McpTool, Patience, ResultContent};
 use toolcell_policy::{Capability, Denial, Limits};
 use toolcell_sandbox::{CallFailure, CallReport, Captured, Redactor, SandboxCall, contract};
+use toolcell_shared::Allowance;
 
 use super::StartedCall;
 use super::aside::ScriptAnswer;
 use super::blame::OwnWords;
-use super::caller::CallNotifier;
-use super::caller::Interruptions;
-use super::caller::McpCaller;
+use super::caller::{CallNotifier, Interruptions, McpCaller};
 use super::clock::CallClock;
 use super::consent::Consenting;
 use super::nested::{CallingCall, Lineage};
+use super::questions::Questions;
 use super::record::log_call;
 use super::recording::TapedArguments;
 use super::run::NestedRun;
-use crate::catalog::{CallTarget, content};
+use crate::catalog::{CallTarget, content, pace};
 use crate::observing::activity::{CallPhase, LiveCall};
 use crate::recordings::{Recording, TapedCall};
 
@@ -161,8 +162,8 @@ async fn run_guest(started: &StartedCall<'_>, call: Call, time: CallTime, run: O
     let Call { arguments, context, .. } = call;
     let revision = context.revision.name();
     let arguments_json = rewritten.as_deref().unwrap_or_else(|| arguments.get());
-    let caller = caller_of(started, context, &time.limits, capabilities.redactor());
-    let caller = Arc::new(caller.timed(clock, started.lineage.clone()).calling(calling));
+    let caller = caller_of(started, context, &time.limits, capabilities.redactor(), clock, calling);
+    let caller = Arc::new(caller);
     let tape = started.tape();
     let input = SandboxCall {
         tool: &target.name,
@@ -198,7 +199,14 @@ async fn run_guest(started: &StartedCall<'_>, call: Call, time: CallTime, run: O
 }
 
 /// What the guest's requests to the host lead to.
-fn caller_of(started: &StartedCall<'_>, context: Box<CallContext>, limits: &Limits, redactor: &Redactor) -> McpCaller {
+fn caller_of(
+    started: &StartedCall<'_>,
+    context: Box<CallContext>,
+    limits: &Limits,
+    redactor: &Redactor,
+    clock: Arc<CallClock>,
+    calling: Option<CallingCall>,
+) -> McpCaller {
     let StartedCall { catalog, target, record, .. } = started;
     let denials = record.denials(target, &context.caller, redactor);
     let interruptions = Interruptions::of(started, &context);
@@ -208,12 +216,22 @@ fn caller_of(started: &StartedCall<'_>, context: Box<CallContext>, limits: &Limi
         .then(|| Consenting::new(catalog, target, &context, record.asks(target), interruptions.clone()));
     let component = target.component.name();
     let notifier = CallNotifier::new(&catalog.services, &catalog.resources, component, context.caller.name());
-    McpCaller::new(limits, context, denials, record.asks(target), interruptions)
-        .consenting(consenting)
-        .notifying(notifier)
-        .shown_as(started.live().map(Arc::clone))
-        .keeping_log(started.by_hand)
-        .traced(started.trace.clone())
+    McpCaller {
+        questions: Questions::new(&context, record.asks(target), limits, interruptions.clone()),
+        progress: Mutex::new(Allowance::new(pace(limits.progress()))),
+        context,
+        denials,
+        consenting,
+        interruptions,
+        live: started.live().map(Arc::clone),
+        trace: started.trace.clone(),
+        notifier,
+        state_away: OnceLock::new(),
+        clock,
+        lineage: started.lineage.clone(),
+        calling,
+        logged: started.by_hand.then(Mutex::default),
+    }
 }
 
 impl EndedCall {

@@ -108,7 +108,7 @@ impl StartedCall<'_> {
             session: &session,
             component: component.name(),
             digest: component.digest(),
-            policy_digest: component.policy_digest(),
+            policy_digest: &component.policy_digest,
             tool: self.name(),
         };
         let logins = &self.catalog.services.logins;
@@ -122,7 +122,7 @@ impl StartedCall<'_> {
             return Err(self.not_logged_in("unsupported", self.by_text(policy, &url)));
         }
         self.live().into_iter().for_each(|live| live.enter(CallPhase::Asking));
-        let above = self.lineage.iter().flat_map(|lineage| lineage.clocks()).map(|clock| &**clock);
+        let above = self.lineage.iter().flat_map(|lineage| &lineage.clocks).map(|clock| &**clock);
         let clocks = StoppedClocks::of(above);
         let asked = self.ask_page(policy, call, url).await;
         drop(clocks);

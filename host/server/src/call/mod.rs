@@ -118,7 +118,7 @@ impl toolcell_mcp::ServedCatalog for Catalog {
     }
 
     fn offers_resources(&self) -> bool {
-        self.skills.are_offered()
+        self.skills.offered
             || !self.resources.all().is_empty()
             || targets(&self.entries).any(|target| target.may_embed())
     }
@@ -154,7 +154,7 @@ impl toolcell_mcp::ServedCatalog for Catalog {
     }
 
     fn offers_skills(&self) -> bool {
-        self.skills.are_offered()
+        self.skills.offered
     }
 
     fn skills(&self) -> &[Skill] {
@@ -246,31 +246,28 @@ impl Catalog {
     /// Runs a call that a person makes by hand: it needs no further approval. Also returns the
     /// tool's output and denials.
     pub async fn call_by_hand(self: &Arc<Self>, call: Call) -> (CheckedResult, CallTraces) {
-        self.by_hand(call, CallOrigin::Person).await
+        self.run_bounded(call, CallOrigin::Person).await
     }
 
     /// [`call_by_hand`](Self::call_by_hand), with a recording of the call. The manifest must be
     /// opened with [`OpenOptions::recording`](crate::OpenOptions::records).
     pub async fn call_recorded(self: &Arc<Self>, call: Call) -> (CheckedResult, CallTraces) {
-        self.by_hand(call, CallOrigin::PersonRecording).await
-    }
-
-    async fn by_hand(self: &Arc<Self>, call: Call, origin: CallOrigin) -> (CheckedResult, CallTraces) {
-        if let Some(failure) = self.target(call.tool).and_then(|target| too_large(target, &call)) {
-            self.record_refused(&call, None, Outcome::LimitExceeded, &failure.to_string());
-            return (CheckedResult::error(failure.to_string()), CallTraces::default());
-        }
-        self.run(call, origin).await
+        self.run_bounded(call, CallOrigin::PersonRecording).await
     }
 
     /// Runs a call that an operator makes in the console, as one of a client: it is checked, waits
     /// and is approved like any other.
     pub(crate) async fn call_as_operator(self: &Arc<Self>, call: Call) -> (CheckedResult, CallTraces) {
+        self.run_bounded(call, CallOrigin::Client).await
+    }
+
+    /// Runs a call unless its arguments are too large, which is checked elsewhere for a client.
+    async fn run_bounded(self: &Arc<Self>, call: Call, origin: CallOrigin) -> (CheckedResult, CallTraces) {
         if let Some(failure) = self.target(call.tool).and_then(|target| too_large(target, &call)) {
             self.record_refused(&call, None, Outcome::LimitExceeded, &failure.to_string());
             return (CheckedResult::error(failure.to_string()), CallTraces::default());
         }
-        self.run(call, CallOrigin::Client).await
+        self.run(call, origin).await
     }
 
     /// Records the start, asks for approval, waits for a slot, runs the guest, checks its result,
@@ -326,7 +323,7 @@ impl Catalog {
         let record = CallRecord::begin(&self.services, &start, call, &target.meters).map_err(|error| {
             self.services.tally.count(Outcome::HostError);
             trace.iter().for_each(|trace| trace.end(Outcome::HostError));
-            target.meters.not_run(Outcome::HostError);
+            target.meters.outcomes.count(Outcome::HostError);
             log_call!(error, start.name(call), "refused: the audit cannot be written: {error}");
             NotBegun::host_error("refused: the host cannot record the call in its audit")
         })?;
@@ -393,7 +390,7 @@ impl Catalog {
         self.services.activity.iter().for_each(|activity| activity.figures().ended(None, outcome.is_error()));
         if let Some((target, start)) = self.start(call, lineage) {
             log_call!(debug, start.name(call), "refused: {}", outcome.name());
-            target.meters.not_run(outcome);
+            target.meters.outcomes.count(outcome);
             if let Some((trace, _)) = self.trace(call) {
                 trace.is_numbered(start.id);
                 trace.end(outcome);
@@ -512,7 +509,7 @@ impl StartedCall<'_> {
         let of_caller = async {
             let lineage = self.lineage.as_deref();
             let limits = &self.target.limits;
-            let turn = if lineage.is_some_and(Lineage::holds_turn) {
+            let turn = if lineage.is_some_and(|lineage| lineage.holds_turn) {
                 None
             } else {
                 queues.turn(caller.name(), bytes, limits, &cancellation).await?
@@ -557,7 +554,7 @@ impl StartedCall<'_> {
         tokio::select! {
             biased;
             permit = permit => permit,
-            () = narrowed.cancellation().cancelled() => {
+            () = narrowed.cancellation.cancelled() => {
                 Err(QueueRefusal::Narrowed(narrowed.text(self.target.component.name())))
             }
         }

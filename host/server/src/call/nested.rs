@@ -56,11 +56,11 @@ pub(super) struct Lineage {
     /// Calls that each one above may still make.
     budgets: Vec<Arc<CallBudget>>,
     /// The clocks of those above, which stand still while it waits for a person.
-    clocks: Vec<Arc<dyn PersonWaits>>,
+    pub(super) clocks: Vec<Arc<dyn PersonWaits>>,
     /// The clock of the one that made it.
     clock: Arc<CallClock>,
     /// True if a call above it holds a turn for large arguments.
-    holds_turn: bool,
+    pub(super) holds_turn: bool,
 }
 
 /// The calls that one call may make, with all beneath it.
@@ -95,11 +95,6 @@ impl CallBudget {
 }
 
 impl Lineage {
-    /// True if a call above it holds a turn for large arguments.
-    pub(super) const fn holds_turn(&self) -> bool {
-        self.holds_turn
-    }
-
     /// The time that the call above it has left.
     pub(super) fn time_left(&self) -> std::time::Duration {
         self.clock.left()
@@ -109,11 +104,6 @@ impl Lineage {
     pub(super) fn out_of_time(&self) -> String {
         let text = format!("deadline exceeded: the call of {:?} that made this one had no more time", self.asker);
         format!("{text}. {}", whose_time(&self.asker_component))
-    }
-
-    /// The clocks of those above.
-    pub(super) fn clocks(&self) -> &[Arc<dyn PersonWaits>] {
-        &self.clocks
     }
 }
 
@@ -298,7 +288,7 @@ impl CallingCall {
             budgets: budgets.into_iter().chain([Arc::clone(&self.budget)]).collect(),
             clocks: clocks.into_iter().chain([clock, waits]).collect(),
             clock: Arc::clone(&self.clock),
-            holds_turn: self.has_large_arguments || own.is_some_and(Lineage::holds_turn),
+            holds_turn: self.has_large_arguments || own.is_some_and(|own| own.holds_turn),
         }
     }
 

@@ -269,7 +269,8 @@ pub struct DenialRecords {
     caller: Caller,
     tool: Arc<McpTool>,
     component: Arc<LoadedComponent>,
-    redactor: Redactor,
+    /// Takes the call's secrets out of texts.
+    pub redactor: Redactor,
 }
 
 impl DenialRecords {
@@ -281,11 +282,6 @@ impl DenialRecords {
     /// The tool, as clients see it.
     pub fn tool(&self) -> &str {
         &self.tool.definition().name
-    }
-
-    /// Takes the call's secrets out of texts.
-    pub const fn redactor(&self) -> &Redactor {
-        &self.redactor
     }
 
     /// Text of a denial, without secrets.

@@ -6,9 +6,10 @@
 //! call is found by its path: its number among the calls of the one that made it, after the path of
 //! that one. The log of a call that has ended stands for all that were beneath it.
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
@@ -142,22 +143,22 @@ impl NestedRun {
 
     /// When its first round began, in milliseconds since 1970.
     pub(super) fn began_ms(&self) -> u64 {
-        self.state().log.began_ms
+        self.state.lock().log.began_ms
     }
 
     /// Calls that have ended, in all rounds.
     pub(super) fn made(&self) -> u32 {
-        self.state().log.made
+        self.state.lock().log.made
     }
 
     /// Calls whose ends were known when it began.
     pub(super) fn logged(&self) -> usize {
-        self.state().log.calls.values().filter(|call| call.end.is_some()).count()
+        self.state.lock().log.calls.values().filter(|call| call.end.is_some()).count()
     }
 
     /// What the log has for this call.
     pub(super) fn replay(&self, step: RunStep<'_>) -> Replay {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(call) = state.log.calls.get(step.path) else { return Replay::Live };
         let end = call.end.as_ref().and_then(|end| serde_json::from_str(end.get()).ok());
         let is_same = call.tool == step.tool && call.arguments == step.arguments;
@@ -181,14 +182,14 @@ impl NestedRun {
     pub(super) fn begin(self: &Arc<Self>, step: RunStep<'_>) -> OpenCall {
         self.open.send_modify(|open| *open = open.saturating_add(1));
         if self.bounds.is_some() {
-            self.state().log.calls.insert(step.path.to_owned(), LoggedCall::begun(step));
+            self.state.lock().log.calls.insert(step.path.to_owned(), LoggedCall::begun(step));
         }
         OpenCall(Arc::clone(self))
     }
 
     /// It has ended.
     pub(super) fn ended(&self, path: &str, end: &NestedEnd) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.log.made = state.log.made.saturating_add(1);
         state.log.allowed.remove(path);
         let Some(bounds) = &self.bounds else { return };
@@ -212,19 +213,19 @@ impl NestedRun {
     /// It waits for a person, and is made again in the next round. No other call can then take its
     /// place, and with it what the person says.
     pub(super) fn waits(&self, path: &str) {
-        if let Some(call) = self.state().log.calls.get_mut(path) {
+        if let Some(call) = self.state.lock().log.calls.get_mut(path) {
             call.waits = true;
         }
     }
 
     /// Why it cannot pause, if it cannot.
     pub(super) fn unkept(&self) -> Option<String> {
-        self.state().unkept.clone()
+        self.state.lock().unkept.clone()
     }
 
     /// How it differs from its earlier run.
     pub(super) fn diverged(&self) -> Option<String> {
-        self.state().diverged.clone()
+        self.state.lock().diverged.clone()
     }
 
     /// Waits until no call of it runs.
@@ -239,12 +240,12 @@ impl NestedRun {
     /// The log as it is kept; none if it is not kept.
     pub(super) fn written(&self) -> Option<String> {
         self.bounds.as_ref()?;
-        serde_json::to_string(&self.state().log).ok()
+        serde_json::to_string(&self.state.lock().log).ok()
     }
 
     /// What it went on from, if it did.
     pub(super) fn take_earlier(&self) -> Option<TakenRun> {
-        self.state().taken.take()
+        self.state.lock().taken.take()
     }
 
     /// Waits until no other question of this run is open.
@@ -254,7 +255,7 @@ impl NestedRun {
 
     /// Calls that had ended when a person was first asked about this one.
     pub(super) fn made_before(&self, path: &str) -> u32 {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let made = state.log.made;
         *state.log.asked.entry(path.to_owned()).or_insert(made)
     }
@@ -262,31 +263,27 @@ impl NestedRun {
     /// A person allows this many further calls.
     pub(super) fn grant(&self, subject: String, calls: u32) {
         if calls > 0 {
-            self.state().log.granted.insert(subject, calls);
+            self.state.lock().log.granted.insert(subject, calls);
         }
     }
 
     /// A person has allowed this call, with exactly what `permit` says.
     pub(super) fn allow(&self, path: &str, permit: &str) {
-        self.state().log.allowed.insert(path.to_owned(), permit.to_owned());
+        self.state.lock().log.allowed.insert(path.to_owned(), permit.to_owned());
     }
 
     /// True if a person allowed exactly this in an earlier round, in which it did not come to its
     /// end.
     pub(super) fn is_allowed(&self, path: &str, permit: &str) -> bool {
-        self.state().log.allowed.get(path).is_some_and(|allowed| allowed == permit)
+        self.state.lock().log.allowed.get(path).is_some_and(|allowed| allowed == permit)
     }
 
     /// Takes one of the calls that a person has allowed. Returns how many are left.
     pub(super) fn take_granted(&self, subject: &str) -> Option<u32> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let left = state.log.granted.get_mut(subject)?;
         *left = left.checked_sub(1)?;
         Some(*left)
-    }
-
-    fn state(&self) -> MutexGuard<'_, RunState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -26,7 +26,7 @@ impl StartedCall<'_> {
         }
         let services = &self.catalog.services;
         let asking = &call.context.asking;
-        let bounds = asking.ends_calls().then(|| services.paused.policy().clone());
+        let bounds = asking.ends_calls().then(|| services.paused.policy.clone());
         let component = &self.target.component.digest;
         let Some(name) = asking.note() else { return Ok(Some(Arc::new(NestedRun::new(component, bounds)))) };
         let ended = |outcome, text: String| Box::new(EndedCall::refused(outcome, text));

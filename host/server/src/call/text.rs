@@ -24,7 +24,7 @@ impl Catalog {
             Ok(record) => record,
             Err(error) => {
                 self.services.tally.count(Outcome::HostError);
-                text.meters.not_run(Outcome::HostError);
+                text.meters.outcomes.count(Outcome::HostError);
                 log_call!(error, start.name(&call), "refused: the audit cannot be written: {error}");
                 return CheckedResult::error("refused: the host cannot record the call in its audit");
             }

@@ -5,9 +5,9 @@
 //! call.
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use toolcell_audit::{Outcome, Usage};
 
 /// Callers that are counted by name: as many as `callers` in `[metrics]` may say. Those who come
@@ -105,7 +105,7 @@ impl FiguresByCaller {
     }
 
     fn add(&self, caller: &str, day: u64, call: CallerFigures) {
-        let mut so_far = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut so_far = self.0.lock();
         let place = so_far.named.len();
         match so_far.named.get_mut(caller) {
             Some((_, figures)) => figures.add(day, call),
@@ -123,7 +123,7 @@ impl FiguresByCaller {
     pub fn by_day(&self, now: SystemTime) -> Vec<DayOfCaller> {
         let today = day_of(now);
         let mut found: Vec<DayOfCaller> = Vec::new();
-        let so_far = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let so_far = self.0.lock();
         let named = so_far.named.iter().map(|(name, (_, figures))| (&**name, figures));
         for (caller, figures) in named.chain([(OTHERS, &so_far.others)]) {
             let is_recent = |day: &&Day| day.number <= today && today - day.number < DAYS_MAX as u64;
@@ -140,7 +140,7 @@ impl FiguresByCaller {
     /// The figures of the first `most` callers by name, in the order of their first calls, and
     /// those of all others together, if there are any.
     pub fn read(&self, most: usize) -> Vec<(String, CallerFigures)> {
-        let so_far = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let so_far = self.0.lock();
         let mut others = so_far.others.all;
         let mut first: Vec<_> = Vec::new();
         for (name, (place, figures)) in &so_far.named {

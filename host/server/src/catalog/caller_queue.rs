@@ -2,9 +2,10 @@
 //!
 //! Promise: costly requests leave others theirs.
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolcell_mcp::{CallerTurn, Cancellation, FairTurns, TurnBounds};
 use toolcell_policy::quantity::show_count;
@@ -111,7 +112,7 @@ impl CallerQueues {
     }
 
     fn queue(&self, caller: &str, bounds: CallerBounds) -> Arc<CallerQueue> {
-        let mut queues = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.own.lock();
         let mut key = CallerKey { caller: caller.into(), bounds };
         if let Some(queue) = queues.get(&key) {
             return Arc::clone(queue);
@@ -266,6 +267,6 @@ mod tests {
         for number in 0..=CALLERS_MAX {
             assert!(enter(&queues, &callers, &number.to_string(), &limits).await.is_ok());
         }
-        assert!(queues.own.lock().unwrap().len() <= CALLERS_MAX + 1);
+        assert!(queues.own.lock().len() <= CALLERS_MAX + 1);
     }
 }

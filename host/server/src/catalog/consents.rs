@@ -2,9 +2,10 @@
 //! generations.
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolcell_policy::edit::ManifestEdit;
 use toolcell_policy::quantity::{Per, Rate};
@@ -168,7 +169,7 @@ impl Consents {
     pub fn holds(&self, caller: &str, what: &str) -> bool {
         match self.sets.get() {
             Some(sets) => sets.has_of(ReplicatedSetName::Consents, caller, &[what]),
-            None => self.given().contains(caller, what),
+            None => self.given.lock().contains(caller, what),
         }
     }
 
@@ -179,7 +180,7 @@ impl Consents {
             Some(sets) => {
                 sets.post_of(ReplicatedSetName::Consents, caller, GIVEN_PER_CALLER_MAX, &[&what], GIVEN_FOR).await
             }
-            None => Ok(self.given().insert(caller, what)),
+            None => Ok(self.given.lock().insert(caller, what)),
         };
         match remembered {
             Ok(true) => {}
@@ -190,7 +191,7 @@ impl Consents {
 
     /// Takes one question from the caller's allowance. False if it is used up.
     pub fn charge(&self, caller: &str) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         asked.take(caller, Instant::now()).is_ok()
     }
 
@@ -198,7 +199,7 @@ impl Consents {
     /// questions are open.
     pub async fn turn(&self, what: &str) -> Option<OwnedSemaphorePermit> {
         let turn = {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut open = self.open.lock();
             if open.len() >= OPEN_MAX {
                 open.retain(|_, turn| turn.strong_count() > 0);
             }
@@ -227,7 +228,7 @@ impl Consents {
     /// # Errors
     /// One sentence.
     pub fn write_tables(&self, path: &Path, tables: &str) -> Result<(), String> {
-        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.writing.lock();
         let name = path.display().to_string();
         let bytes = read_bounded(path, MANIFEST_BYTES_MAX as u64).map_err(|problem| format!("{name} {problem}"))?;
         let text = String::from_utf8(bytes).map_err(|_| format!("{name} is not UTF-8 text"))?;
@@ -241,10 +242,6 @@ impl Consents {
             return Err(format!("{name} has other problems, or would have; `toolcell check` shows them"));
         }
         write_whole(path, changed.as_bytes()).map_err(|error| format!("{name} cannot be written: {error}"))
-    }
-
-    fn given(&self) -> MutexGuard<'_, GivenConsents> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Instances that are kept for callers.
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use toolcell_policy::{ComponentPolicy, InstancePolicy};
 use toolcell_sandbox::{RemoteInstance, ReusedInstance, StartCall};
 
@@ -41,7 +42,7 @@ impl InstancesByCaller {
     /// The instance of this caller; `None` if all places are in use.
     pub(crate) fn of_caller(&self, caller: &str) -> Option<Arc<ReusedInstance<RemoteInstance>>> {
         let used = Instant::now();
-        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = self.callers.lock();
         if let Some(slot) = callers.get_mut(caller) {
             slot.used = used;
             return Some(Arc::clone(&slot.kept));
@@ -89,7 +90,7 @@ mod tests {
         assert!(kept.of_caller("0").is_some(), "the first was here again");
         for caller in 0..1_000 {
             assert!(kept.of_caller(&format!("late {caller}")).is_some());
-            assert!(kept.callers.lock().unwrap().len() <= CALLERS_MAX);
+            assert!(kept.callers.lock().len() <= CALLERS_MAX);
             assert!(places[1].upgrade().is_none(), "the second had waited for longest");
             assert_eq!(places[0].upgrade().is_none(), caller >= CALLERS_MAX - 1, "after {caller}");
         }

@@ -16,7 +16,7 @@ pub(crate) fn record_components(sink: &Sink, catalog: &Catalog, which: impl Fn(&
                 name: component.name(),
                 digest: component.digest(),
                 size_bytes: component.inspection().size_bytes(),
-                policy_digest: component.policy_digest(),
+                policy_digest: &component.policy_digest,
                 tools: &tools,
                 source: Clipped(&source),
                 signed_by: (!signed_by.is_empty()).then_some(Clipped(&signed_by)),

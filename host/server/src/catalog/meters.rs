@@ -10,6 +10,7 @@ use toolcell_audit::{Outcome, Usage};
 use toolcell_policy::Capability;
 
 use super::usage::{FurtherUse, UseSoFar, UseWindow};
+use crate::observing::counts::Counts;
 
 /// Upper bounds of the time buckets, in nanoseconds. They run from a small fresh guest to the
 /// default deadline in steps of about three, which is the precision of quantiles.
@@ -62,18 +63,22 @@ impl<const BOUNDS: usize> Histogram<BOUNDS> {
 /// Counters of one tool.
 #[derive(Debug)]
 pub struct Meters {
-    outcomes: [AtomicU64; Outcome::ALL.len()],
+    /// Calls by how they ended.
+    pub outcomes: Counts<Outcome, { Outcome::ALL.len() }>,
     fuel: AtomicU64,
-    durations: Histogram<{ TIME_BOUNDS.len() }>,
-    waits: Histogram<{ TIME_BOUNDS.len() }>,
-    memory: Histogram<{ MEMORY_BOUNDS.len() }>,
+    /// Run times of guests, in nanoseconds.
+    pub durations: Histogram<{ TIME_BOUNDS.len() }>,
+    /// Waits of calls that had to wait, in nanoseconds.
+    pub waits: Histogram<{ TIME_BOUNDS.len() }>,
+    /// Peak memory of each guest, in bytes.
+    pub memory: Histogram<{ MEMORY_BOUNDS.len() }>,
     used: UseWindow,
 }
 
 impl Default for Meters {
     fn default() -> Self {
         Self {
-            outcomes: [const { AtomicU64::new(0) }; Outcome::ALL.len()],
+            outcomes: Counts::new(&Outcome::ALL),
             fuel: AtomicU64::new(0),
             durations: Histogram::new(&TIME_BOUNDS),
             waits: Histogram::new(&TIME_BOUNDS),
@@ -84,20 +89,9 @@ impl Default for Meters {
 }
 
 impl Meters {
-    pub fn not_run(&self, outcome: Outcome) {
-        self.count(outcome);
-    }
-
-    fn count(&self, outcome: Outcome) {
-        let place = Outcome::ALL.iter().position(|known| *known == outcome);
-        if let Some(count) = place.and_then(|place| self.outcomes.get(place)) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
     /// Counts a call with this outcome. Its usage counts if any of it ran.
     pub fn ended(&self, outcome: Outcome, usage: &Usage, further: &FurtherUse) {
-        self.count(outcome);
+        self.outcomes.count(outcome);
         if usage.duration.is_zero() {
             return;
         }
@@ -113,11 +107,6 @@ impl Meters {
         self.used.waited(nanos(time));
     }
 
-    /// Number of calls by outcome.
-    pub fn outcomes(&self) -> impl Iterator<Item = (Outcome, u64)> {
-        Outcome::ALL.into_iter().zip(self.outcomes.iter().map(|count| count.load(Ordering::Relaxed)))
-    }
-
     /// How much of its limits calls used.
     pub fn used(&self) -> UseSoFar {
         self.used.read()
@@ -127,78 +116,18 @@ impl Meters {
     pub fn fuel(&self) -> u64 {
         self.fuel.load(Ordering::Relaxed)
     }
-
-    /// Run times of guests, in nanoseconds.
-    pub const fn durations(&self) -> &Histogram<{ TIME_BOUNDS.len() }> {
-        &self.durations
-    }
-
-    /// Waits of calls that had to wait, in nanoseconds.
-    pub const fn waits(&self) -> &Histogram<{ TIME_BOUNDS.len() }> {
-        &self.waits
-    }
-
-    /// Peak memory of each guest, in bytes.
-    pub const fn memory(&self) -> &Histogram<{ MEMORY_BOUNDS.len() }> {
-        &self.memory
-    }
 }
 
 /// Denials of a component, by capability.
-#[derive(Debug, Default)]
-pub struct DenialCounts([AtomicU64; Capability::ALL.len()]);
-
-impl DenialCounts {
-    /// Counts one more denial.
-    pub fn count(&self, capability: Capability) {
-        let place = Capability::ALL.iter().position(|known| *known == capability);
-        if let Some(count) = place.and_then(|place| self.0.get(place)) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Number of denials by capability.
-    pub fn counts(&self) -> impl Iterator<Item = (Capability, u64)> {
-        Capability::ALL.into_iter().zip(self.0.iter().map(|count| count.load(Ordering::Relaxed)))
-    }
-}
+pub type DenialCounts = Counts<Capability, { Capability::ALL.len() }>;
 
 /// The counters of the earlier generation, or new ones.
-pub fn continued<T: Default>(earlier: Option<&Arc<T>>) -> Arc<T> {
+pub fn continued(earlier: Option<&Arc<Meters>>) -> Arc<Meters> {
     earlier.map_or_else(Arc::default, Arc::clone)
 }
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Outcomes that are counted: each tells an operator which limit to raise.
-const COUNTED: [Outcome; 6] = [
-    Outcome::OutOfFuel,
-    Outcome::OutOfMemory,
-    Outcome::Deadline,
-    Outcome::LimitExceeded,
-    Outcome::Busy,
-    Outcome::RateLimited,
-];
-
-/// Counts of calls that met a limit.
-#[derive(Debug, Default)]
-pub struct Tally([AtomicU64; COUNTED.len()]);
-
-impl Tally {
-    /// Counts a call with this outcome, if a limit ended it.
-    pub fn count(&self, outcome: Outcome) {
-        let place = COUNTED.iter().position(|counted| *counted == outcome);
-        if let Some(count) = place.and_then(|place| self.0.get(place)) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Each counted outcome with its number.
-    pub fn counts(&self) -> impl Iterator<Item = (Outcome, u64)> {
-        COUNTED.into_iter().zip(self.0.iter().map(|count| count.load(Ordering::Relaxed)))
-    }
 }
 
 #[cfg(test)]
@@ -218,18 +147,18 @@ mod tests {
         meters.ended(Outcome::Busy, &Usage::default(), &FurtherUse::default());
         let usage = Usage { fuel: 7, memory_peak_bytes: 5, duration: Duration::from_nanos(3), ..Usage::default() };
         meters.ended(Outcome::Trap, &usage, &FurtherUse::default());
-        let counted: Vec<_> = meters.outcomes().filter(|(_, count)| *count > 0).collect();
+        let counted: Vec<_> = meters.outcomes.read().filter(|(_, count)| *count > 0).collect();
         assert_eq!(counted, [(Outcome::Trap, 1), (Outcome::Busy, 1)]);
         assert_eq!(meters.fuel(), 7);
-        assert_eq!(meters.durations().read().1, 3);
-        assert_eq!(meters.used().calls(), 1);
-        assert_eq!(meters.memory().read().0.iter().map(|(_, count)| count).sum::<u64>(), 1);
+        assert_eq!(meters.durations.read().1, 3);
+        assert_eq!(meters.used().calls, 1);
+        assert_eq!(meters.memory.read().0.iter().map(|(_, count)| count).sum::<u64>(), 1);
     }
 
     #[test]
     fn every_capability_is_counted_by_itself() {
-        let denied = DenialCounts::default();
+        let denied = DenialCounts::new(&Capability::ALL);
         Capability::ALL.into_iter().for_each(|capability| denied.count(capability));
-        assert!(denied.counts().all(|(_, count)| count == 1));
+        assert!(denied.read().all(|(_, count)| count == 1));
     }
 }

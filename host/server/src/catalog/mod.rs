@@ -48,6 +48,7 @@ use toolcell_policy::{
 use toolcell_sandbox::{CodeOrigin, GrantedCapabilities, HeldComponent, Inspection, ShapeName, export};
 
 use crate::fetching::trust::Signed;
+pub use crate::files::file::folder_of;
 use crate::files::file_stamp::Stamps;
 use crate::recordings::RecordingsPlace;
 use crate::resources::folders::{Folder, FolderPlaces};
@@ -57,7 +58,7 @@ pub use arguments::{ArgumentChecks, CallerRules};
 pub(crate) use building::NOT_LOADED;
 pub use building::{
     Basis, BuilderOptions, Built, CatalogBuilder, Compiling, ComponentNames, ListedNames, LoadStep, Pin, ToolNames,
-    Withheld, folder_of,
+    Withheld,
 };
 pub(crate) use caller_queue::LARGE_BYTES;
 pub use consents::{Choice, Consents, Person};
@@ -69,7 +70,6 @@ pub use host_files::HostFiles;
 pub(crate) use instances::InstancesByCaller;
 pub use left_out::{LeftOutComponent, Tolerance};
 pub(crate) use loaded::record_components;
-pub use meters::Tally;
 pub(crate) use meters::{DenialCounts, Meters};
 pub(crate) use narrowing::ToolNarrowing;
 pub use offer::ToolOffer;
@@ -100,6 +100,7 @@ pub struct Catalog {
     pub(crate) tools: ToolList,
     pub(crate) resources: Arc<DeclaredResources>,
     pub(crate) visibility: Visibility,
+    /// The components that run in sandbox processes.
     pub(crate) walled: WalledComponents,
     /// Components of the manifest that are broken, and not served.
     pub(crate) left_out: Arc<[LeftOutComponent]>,
@@ -138,6 +139,7 @@ pub struct LoadedComponent {
     pub(crate) policy: ComponentPolicy,
     pub(crate) component: Arc<HeldComponent>,
     pub(crate) digest: String,
+    /// `sha256:…` of its policy.
     pub(crate) policy_digest: String,
     /// Who signed it, if the manifest requires signatures.
     pub(crate) signed: Signed,
@@ -181,7 +183,7 @@ pub(crate) struct CallTarget {
 impl CallTarget {
     /// The answer to a call that ended because its tool was narrowed.
     pub(crate) fn narrowed_text(&self) -> Option<String> {
-        let narrowed = self.narrowed.as_ref().filter(|narrowed| narrowed.cancellation().is_cancelled());
+        let narrowed = self.narrowed.as_ref().filter(|narrowed| narrowed.cancellation.is_cancelled());
         narrowed.map(|narrowed| narrowed.text(self.component.name()))
     }
 }
@@ -202,11 +204,6 @@ impl LoadedComponent {
         &self.digest
     }
 
-    /// `sha256:…` of its policy.
-    pub fn policy_digest(&self) -> &str {
-        &self.policy_digest
-    }
-
     /// Who signed it, if the manifest requires signatures.
     pub const fn signed(&self) -> &Signed {
         &self.signed
@@ -215,11 +212,6 @@ impl LoadedComponent {
     /// Source of its machine code.
     pub fn code_origin(&self) -> CodeOrigin {
         self.component.code_origin()
-    }
-
-    /// Denials of its calls.
-    pub fn denied(&self) -> &DenialCounts {
-        &self.denied
     }
 
     /// Shape of the component, which decides how its exports become tools.
@@ -357,11 +349,6 @@ impl Catalog {
     /// The folders whose files are resources.
     pub(crate) fn folders(&self) -> Vec<Arc<Folder>> {
         self.resources.folders()
-    }
-
-    /// The components that run in sandbox processes.
-    pub fn walled(&self) -> &WalledComponents {
-        &self.walled
     }
 
     /// The component of this name in the manifest.

@@ -7,7 +7,8 @@ use toolcell_mcp::Cancellation;
 /// Ends the calls of one tool. Cheap to clone. It cannot be undone.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolNarrowing {
-    cancellation: Cancellation,
+    /// Cancelled once the tool is narrowed.
+    pub(crate) cancellation: Cancellation,
     /// True if the component has left the manifest.
     removed: Arc<AtomicBool>,
 }
@@ -21,11 +22,6 @@ impl ToolNarrowing {
     pub(crate) fn begin(&self, removed: bool) {
         self.removed.store(removed, Ordering::SeqCst);
         self.cancellation.cancel();
-    }
-
-    /// Cancelled once the tool is narrowed.
-    pub(crate) const fn cancellation(&self) -> &Cancellation {
-        &self.cancellation
     }
 
     /// The answer to a call of this component that ended this way.

@@ -11,7 +11,8 @@ use super::{CallTarget, LoadedComponent};
 /// One tool of a catalog: its definition and its state.
 pub struct ToolOffer<'a> {
     pub(super) entry: &'a CatalogEntry,
-    pub(super) target: &'a Arc<CallTarget>,
+    /// All that its calls need.
+    pub(crate) target: &'a Arc<CallTarget>,
 }
 
 impl<'a> ToolOffer<'a> {
@@ -33,11 +34,6 @@ impl<'a> ToolOffer<'a> {
     /// Its names, for rules about callers.
     pub fn called(&self) -> ToolName<'a> {
         self.target.called()
-    }
-
-    /// All that its calls need.
-    pub(crate) fn target(&self) -> &'a CallTarget {
-        self.target
     }
 
     /// The component that has it.

@@ -278,7 +278,7 @@ impl DeclaredOrigin {
         match &self.source {
             Some(HostSource::Folder(folder)) => folder.identity(),
             Some(HostSource::Entries(entries)) => entries.identity(),
-            None => format!("{} {}", self.component.digest(), self.component.policy_digest()),
+            None => format!("{} {}", self.component.digest(), self.component.policy_digest),
         }
     }
 }

@@ -3,6 +3,8 @@ use std::path::{Component, Path, PathBuf};
 
 use toolcell_policy::{Access, Diagnostic, Manifest, Mount, MountKind, SourceRef};
 
+use crate::files::file::absolute;
+
 /// The folder of the service's configuration.
 const CONFIGURATION: &str = "/etc/toolcell";
 
@@ -12,7 +14,7 @@ const STATE: &str = "/var/lib/toolcell";
 /// A problem for each path below the service's configuration that this manifest has written, with
 /// the component, or an empty name where it is of none. Relative paths start from `folder`.
 pub(super) fn check(manifest: &Manifest, folder: &Path) -> Vec<(String, Diagnostic)> {
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let folder = absolute(folder);
     let is_closed = |path: &str| plain(&folder.join(path)).starts_with(CONFIGURATION);
     let server = manifest.server();
     let uses_store = manifest.components().iter().any(|component| matches!(component.source(), SourceRef::Registry(_)));

@@ -1,10 +1,11 @@
-//! The path with `.` and `..` resolved as text.
+//! What the generations of a server share.
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use toolcell_audit::Sink;
+use toolcell_audit::{Outcome, Sink};
 use toolcell_mcp::Executor;
 use toolcell_policy::Manifest;
 use toolcell_shared::{Embedded, SharedState};
@@ -14,10 +15,10 @@ use super::caller_figures::FiguresByCaller;
 use super::caller_queue::CallerQueues;
 use super::calling_places::CallingPlaces;
 use super::consents::Consents;
-use super::meters::Tally;
 use crate::identity::login::CallerLogins;
 use crate::observing::activity::Activity;
 use crate::observing::alerts::Alerts;
+use crate::observing::counts::Counts;
 use crate::observing::log::{NoLog, OperatorLog};
 use crate::observing::observation::Observation;
 use crate::observing::refusals::Refusals;
@@ -28,6 +29,16 @@ use crate::replicas::updates::NewsDesk;
 use crate::resources::folders::FileReads;
 use crate::resources::kept_entries::EntryReads;
 use crate::state::paused_runs::PausedRuns;
+
+/// Outcomes that are counted: each tells an operator which limit to raise.
+const TALLIED: [Outcome; 6] = [
+    Outcome::OutOfFuel,
+    Outcome::OutOfMemory,
+    Outcome::Deadline,
+    Outcome::LimitExceeded,
+    Outcome::Busy,
+    Outcome::RateLimited,
+];
 
 /// Made once at the start. Catalogs hold it by `Arc`.
 pub struct Services {
@@ -40,7 +51,7 @@ pub struct Services {
     /// Number of calls started.
     pub calls: AtomicU64,
     /// Counts of outcomes.
-    pub tally: Tally,
+    pub tally: Counts<Outcome, { TALLIED.len() }>,
     /// Records of denied attempts, if the operator asked for a file of them.
     pub observation: Option<Arc<Observation>>,
     pub traces: Option<Arc<Traces>>,
@@ -86,12 +97,12 @@ pub struct ServingCatalog(Mutex<Weak<Catalog>>);
 impl ServingCatalog {
     /// From now on it is this one.
     pub fn set(&self, catalog: &Arc<Catalog>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(catalog);
+        *self.0.lock() = Arc::downgrade(catalog);
     }
 
     /// `None` if nothing serves, as in a command that makes one call.
     pub fn get(&self) -> Option<Arc<Catalog>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+        self.0.lock().upgrade()
     }
 }
 
@@ -112,7 +123,7 @@ impl Services {
             sink,
             log: Arc::new(NoLog),
             calls: AtomicU64::default(),
-            tally: Tally::default(),
+            tally: Counts::new(&TALLIED),
             observation: None,
             traces: None,
             alerts: None,

@@ -3,9 +3,9 @@
 //!
 //! Noting a call takes a lock of the tool's own and about 30 ns. It allocates while the window
 //! grows, and never afterwards.
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use toolcell_audit::{Outcome, Usage};
 use toolcell_policy::{Limit, PeakUsage};
 
@@ -56,11 +56,13 @@ struct Newest<T> {
 pub struct UseSoFar {
     newest: Newest<CallUse>,
     most: CallUse,
-    calls: u64,
+    /// Calls that ran. The newest [`NEWEST_CALLS`] of them are in the window.
+    pub calls: u64,
     waits: Newest<u64>,
     longest_wait: u64,
     most_answered: CallUse,
-    answered: u64,
+    /// Calls among them that the tool answered without an error.
+    pub answered: u64,
 }
 
 /// Use by the calls of one tool, as they end.
@@ -82,7 +84,7 @@ impl UseWindow {
     /// Notes a call that ran and ended so.
     pub fn ended(&self, outcome: Outcome, usage: &Usage, further: &FurtherUse) {
         let used = CallUse::of(usage, further);
-        let mut so_far = self.so_far();
+        let mut so_far = self.0.lock();
         so_far.newest.push(used);
         so_far.most = so_far.most.max(&used);
         so_far.calls += 1;
@@ -94,32 +96,18 @@ impl UseWindow {
 
     /// Notes a wait for a slot.
     pub fn waited(&self, nanos: u64) {
-        let mut so_far = self.so_far();
+        let mut so_far = self.0.lock();
         so_far.waits.push(nanos);
         so_far.longest_wait = so_far.longest_wait.max(nanos);
     }
 
     /// All that was used so far.
     pub fn read(&self) -> UseSoFar {
-        self.so_far().clone()
-    }
-
-    fn so_far(&self) -> MutexGuard<'_, UseSoFar> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clone()
     }
 }
 
 impl UseSoFar {
-    /// Calls that ran. The newest [`NEWEST_CALLS`] of them are in the window.
-    pub const fn calls(&self) -> u64 {
-        self.calls
-    }
-
-    /// Calls among them that the tool answered without an error.
-    pub const fn answered(&self) -> u64 {
-        self.answered
-    }
-
     /// The most that answered calls used, as `toolcell calibrate` measures it.
     pub const fn peak(&self) -> PeakUsage {
         let CallUse { nanos, task_nanos, fuel, memory_bytes, output_bytes, output_items, .. } = self.most_answered;
@@ -252,7 +240,7 @@ mod tests {
         let so_far = used((0..newest).map(|_| 1_000_000).chain(1..=newest));
         assert_eq!(so_far.newest.kept.len(), NEWEST_CALLS);
         assert_eq!(so_far.of(Limit::Fuel), Some(Quantiles { p50: 128, p99: 254, max: 1_000_000 }));
-        assert_eq!((so_far.calls(), so_far.answered()), (2 * newest, 2 * newest));
+        assert_eq!((so_far.calls, so_far.answered), (2 * newest, 2 * newest));
         let one_more = used((0..newest).chain([999]));
         assert!(one_more.newest.kept.iter().all(|used| used.fuel > 0), "the oldest gives way");
     }
@@ -264,7 +252,7 @@ mod tests {
         window.ended(Outcome::Ok, &Usage { log_bytes: 5, output_bytes: 9, ..call(7) }, &further);
         window.ended(Outcome::OutOfFuel, &call(1_000), &FurtherUse::default());
         let so_far = window.read();
-        assert_eq!((so_far.calls(), so_far.answered()), (2, 1));
+        assert_eq!((so_far.calls, so_far.answered), (2, 1));
         assert_eq!(so_far.of(Limit::Fuel).unwrap().max, 1_000);
         let peak = PeakUsage {
             fuel: 7,

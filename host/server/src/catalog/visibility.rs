@@ -1,7 +1,8 @@
 //! Tools that each caller sees and may call, in one generation.
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use toolcell_mcp::{Caller, McpTool, ToolList};
 use toolcell_policy::Rights;
 use toolcell_sandbox::export;
@@ -83,7 +84,7 @@ impl Visibility {
         }
         let rights_in = |set: &'_ Arc<CallerRules>| set.rights(caller.name(), caller.scopes()).key();
         let key: ViewKey = self.sets.iter().chain(&self.also).map(rights_in).collect();
-        if let Some(view) = self.views.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(view) = self.views.read().get(&key) {
             return view.clone();
         }
         let rights: Vec<Rights<'_>> = self.sets.iter().map(|set| set.rights(caller.name(), caller.scopes())).collect();
@@ -104,7 +105,7 @@ impl Visibility {
         let all = seen.iter().all(|seen| *seen) && narrowed.is_empty();
         let sees = |place: usize| seen.get(place).copied().unwrap_or(false);
         let view = (!all).then(|| Arc::new(tools.part_with(sees, |place| narrowed.get(&place).cloned())));
-        let mut views = self.views.write().unwrap_or_else(PoisonError::into_inner);
+        let mut views = self.views.write();
         if views.len() < VIEWS_MAX {
             // Another request may have made this view meanwhile: one is kept.
             return views.entry(key).or_insert(view).clone();

@@ -78,7 +78,7 @@ impl WalledComponents {
                 .collect();
             Some(GroupMember {
                 component: Arc::clone(&component.component),
-                known_as: [component.name(), component.digest(), component.policy_digest()].join("\n"),
+                known_as: [component.name(), component.digest(), &component.policy_digest].join("\n"),
                 manifest: excerpts.as_ref()?.component(component.name()),
                 limits: tools.iter().map(|tool| component.policy().returning(&tool.limits)).collect(),
                 schemas: schemas(&tools),

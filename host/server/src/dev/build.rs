@@ -26,7 +26,8 @@ pub struct Build {
     /// True once all writers of `output` have closed it.
     is_closed: bool,
     began: Instant,
-    is_over: bool,
+    /// True if the build has ended and was waited for.
+    pub is_over: bool,
 }
 
 /// Result of a build.
@@ -78,11 +79,6 @@ impl Build {
     /// still writes. `None` once closed.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         (!self.is_closed).then(|| self.output.as_fd())
-    }
-
-    /// True if the build has ended and was waited for.
-    pub const fn is_over(&self) -> bool {
-        self.is_over
     }
 
     /// Reads new output; returns the result once the build has ended.

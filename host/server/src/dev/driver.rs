@@ -1,19 +1,17 @@
 //! The thread that watches a project and builds it: one build at a time, always of the newest
 //! files.
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, PipeReader, PipeWriter};
+use std::io::{self, PipeReader};
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-use crate::reload::Orders;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::BuildJob;
 use super::build::Build;
 use super::folder_watch::FolderWatch;
 use super::project::ProjectState;
+use crate::files::{WatchingThread, wait_readable};
+use crate::reload::Orders;
 
 /// Quiet time after a change before a build, for editors that save several files and for checkouts.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -31,12 +29,6 @@ const POLL_CLOSED_EVERY: Duration = Duration::from_millis(20);
 /// Consecutive builds that change the same file, after which the build itself counts as its writer.
 const WRITTEN_BY_BUILDS: u32 = 3;
 
-/// The building thread; dropping it ends the thread and its build.
-pub struct Driver {
-    thread: Option<JoinHandle<()>>,
-    stop: Option<PipeWriter>,
-}
-
 /// State of the thread.
 struct BuildThread {
     job: BuildJob,
@@ -53,35 +45,22 @@ struct BuildThread {
     left_out: BTreeSet<PathBuf>,
 }
 
-impl Driver {
-    /// Builds the project once, and then whenever it differs from `built`.
-    pub fn start(job: BuildJob, built: Option<ProjectState>, orders: Orders) -> io::Result<Self> {
-        let (stopped, stop) = io::pipe()?;
-        let folder_watch = FolderWatch::new().ok();
+/// Builds the project once, and then whenever it differs from `built`. Dropping the thread also
+/// ends its build.
+pub fn keep_built(job: BuildJob, built: Option<ProjectState>, orders: Orders) -> io::Result<WatchingThread> {
+    WatchingThread::start("toolcell-dev", move |stopped| {
         let mut work = BuildThread {
             job,
             orders,
             stopped,
-            folder_watch,
+            folder_watch: FolderWatch::new().ok(),
             built: built.unwrap_or_default(),
             build: None,
             changed_by_builds: BTreeMap::new(),
             left_out: BTreeSet::new(),
         };
-        let run = move || work.go_on();
-        let thread = std::thread::Builder::new().name("toolcell-dev".to_owned()).spawn(run)?;
-        Ok(Self { thread: Some(thread), stop: Some(stop) })
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        // The thread sees that the pipe closed.
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+        work.go_on();
+    })
 }
 
 /// Reasons for the end of a wait.
@@ -148,7 +127,7 @@ impl BuildThread {
     }
 
     fn is_building(&self) -> bool {
-        self.build.as_ref().is_some_and(|build| !build.is_over())
+        self.build.as_ref().is_some_and(|build| !build.is_over)
     }
 
     /// True if nothing changed but files that builds write: those that changed during several
@@ -186,37 +165,30 @@ impl BuildThread {
         // Changes during this build must be examined now, while they still count as such. Another
         // build may begin.
         self.poll();
-        drop(self.build.take_if(|build| build.is_over()));
+        drop(self.build.take_if(|build| build.is_over));
     }
 
     /// Waits for a change, for the end of a build, or for output of it.
     fn wait(&self, until: Option<Duration>) -> BuildWakeup {
-        let mut fds = vec![PollFd::from_borrowed_fd(self.stopped.as_fd(), PollFlags::IN)];
-        fds.extend(
-            self.folder_watch.iter().map(|folder_watch| PollFd::from_borrowed_fd(folder_watch.fd(), PollFlags::IN)),
-        );
-        fds.extend(self.build.iter().filter_map(Build::fd).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let is_looked_at = self.build.is_some() || self.folder_watch.is_none();
         let is_closed = self.build.as_ref().is_some_and(|build| build.fd().is_none());
         let every = [is_looked_at.then_some(POLL_EVERY), is_closed.then_some(POLL_CLOSED_EVERY)];
         let timeout = until.into_iter().chain(every.into_iter().flatten()).min();
-        // One more millisecond, so that the poll does not end just before the time and spin.
-        let timeout = timeout.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
-        // An interrupted poll is a spurious wake-up: the caller checks again.
-        let _ = poll(&mut fds, timeout.as_ref());
-        let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
-        let changed = self.folder_watch.is_none() || ready(1);
-        let woken = BuildWakeup { stopped: ready(0), changed };
+        let build = self.build.as_ref().and_then(Build::fd);
+        let fds = [Some(self.stopped.as_fd()), self.folder_watch.as_ref().map(FolderWatch::fd), build];
+        let [stopped, changed, _] = wait_readable(fds, timeout);
+        let changed = changed || self.folder_watch.is_none();
         if let Some(folder_watch) = self.folder_watch.as_ref().filter(|_| changed) {
             folder_watch.take();
         }
-        woken
+        BuildWakeup { stopped, changed }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::PipeWriter;
 
     use rustix::fs::{CWD, Mode, mkfifoat};
 
@@ -269,7 +241,7 @@ mod tests {
             // Waits until the build reads.
             fs::write(self.folder.path().join("go"), "\n").unwrap();
             let builds = self.builds();
-            while self.thread.build.as_ref().is_some_and(|build| !build.is_over()) && self.builds() == builds {
+            while self.thread.build.as_ref().is_some_and(|build| !build.is_over) && self.builds() == builds {
                 self.thread.check_build();
                 std::thread::yield_now();
             }

@@ -10,7 +10,7 @@ mod project;
 
 pub use crate::catalog::DevFolder;
 pub use crate::observing::LastBuild;
-pub(crate) use driver::Driver;
+pub(crate) use driver::keep_built;
 pub use project::{Project, ProjectState};
 
 use std::io;

@@ -78,11 +78,6 @@ impl<'m> Registries<'m> {
         Ok(Self { manifest, folder, client, store, runtime })
     }
 
-    /// The store.
-    pub const fn store(&self) -> &Store {
-        &self.store
-    }
-
     /// Where a reference leads now.
     ///
     /// # Errors

@@ -6,10 +6,12 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Time without progress after which a path is stuck: a disk that wakes up takes three seconds, a
 /// slow network one. All stuck paths share it, so a mount with a hundred of them is given up in
@@ -75,7 +77,7 @@ pub fn each<T: Send + 'static>(
     let mut left: Vec<PathBuf> = paths.into_iter().collect();
     let mut done = Vec::with_capacity(left.len());
     while !left.is_empty() {
-        let known = stuck().clone();
+        let known = STUCK.lock().clone();
         let (stuck, asked): (Vec<PathBuf>, Vec<PathBuf>) = left.into_iter().partition(|path| known.contains(path));
         done.extend(stuck.into_iter().map(|path| (path, None)));
         if asked.is_empty() {
@@ -113,7 +115,7 @@ struct FileThread<T> {
 impl<T: Send + 'static> FileThread<T> {
     /// Starts it, unless one of the paths is stuck.
     fn start(paths: Vec<PathBuf>, mut work: impl FnMut(&Path, &Heartbeat) -> T + Send + 'static) -> io::Result<Self> {
-        if paths.iter().any(|path| stuck().contains(path)) {
+        if paths.iter().any(|path| STUCK.lock().contains(path)) {
             return Err(late());
         }
         let (done, results) = channel();
@@ -149,7 +151,7 @@ impl<T: Send + 'static> FileThread<T> {
 
     /// Leaves the thread behind, unless it finished at the last moment.
     fn leave(&self, path: &Path) -> io::Result<T> {
-        let mut stuck = stuck();
+        let mut stuck = STUCK.lock();
         if let Ok(found) = self.results.try_recv() {
             return Ok(found);
         }
@@ -162,7 +164,7 @@ impl<T: Send + 'static> FileThread<T> {
 /// Sends the result of a path to its receiver. False if the thread was left behind; then the path
 /// is free again.
 fn hand_over<T>(path: &Path, found: T, done: &Sender<T>, left_behind: &AtomicBool) -> bool {
-    let mut stuck = stuck();
+    let mut stuck = STUCK.lock();
     if left_behind.load(Ordering::Acquire) {
         stuck.remove(path);
         return false;
@@ -172,17 +174,13 @@ fn hand_over<T>(path: &Path, found: T, done: &Sender<T>, left_behind: &AtomicBoo
 
 /// Time to wait, given the number of stuck paths.
 fn patience(quiet: Duration) -> Duration {
-    let others = u32::try_from(stuck().len()).unwrap_or(u32::MAX);
+    let others = u32::try_from(STUCK.lock().len()).unwrap_or(u32::MAX);
     (quiet / others.saturating_add(1)).max(QUIET_MIN)
 }
 
 fn late() -> io::Error {
     let text = "it does not answer: it is on a mount that hangs, or has nothing to say yet";
     io::Error::new(io::ErrorKind::TimedOut, text)
-}
-
-fn stuck() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    STUCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -200,7 +198,7 @@ mod tests {
 
     fn waits_until_free(path: &Path) {
         let end = Instant::now() + Duration::from_secs(30);
-        while stuck().contains(path) {
+        while STUCK.lock().contains(path) {
             assert!(Instant::now() < end, "the thread that was left behind is done, and the path is not free");
             std::thread::yield_now();
         }
@@ -240,7 +238,7 @@ mod tests {
         let ended = Arc::new(Mutex::new(ended));
         let work = move |path: &Path| {
             if path.ends_with("stuck") {
-                let _ = ended.lock().unwrap().recv();
+                let _ = ended.lock().recv();
             }
             path.to_owned()
         };

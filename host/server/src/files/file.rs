@@ -94,7 +94,7 @@ impl Keeper {
         if !rustix::process::geteuid().is_root() {
             return None;
         }
-        Self::by(fs::metadata(path).ok().as_ref(), &fs::metadata(folder_or_here(path)).ok()?)
+        Self::by(fs::metadata(path).ok().as_ref(), &fs::metadata(folder_of(path)).ok()?)
     }
 
     fn by(file: Option<&Metadata>, folder: &Metadata) -> Option<Self> {
@@ -130,7 +130,7 @@ fn write_with(path: &Path, bytes: &[u8], mode: u32, kept: Option<Permissions>) -
     }
     written?;
     // The rename itself, so that a lost machine has either file.
-    if let Ok(folder) = File::open(folder_or_here(path)) {
+    if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
     }
     Ok(())
@@ -164,8 +164,9 @@ pub(crate) fn draft_of(path: &Path, process: u32) -> PathBuf {
     path.with_file_name(format!(".{name}.{process}.new"))
 }
 
-/// The folder of a path; the current one for a bare name.
-pub(crate) fn folder_or_here(path: &Path) -> PathBuf {
+/// The folder of a path, such as that from which a manifest's relative paths start. The current one
+/// for a bare name, whose empty parent system calls do not take for a folder.
+pub fn folder_of(path: &Path) -> PathBuf {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 

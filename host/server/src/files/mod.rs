@@ -8,8 +8,10 @@ pub mod inotify;
 mod polling;
 pub mod shipped;
 mod watch;
+mod watching_thread;
 pub mod wit;
 
 pub(crate) use polling::FilePolling;
 pub use watch::Watch;
 pub(crate) use watch::on_network;
+pub(crate) use watching_thread::{WatchingThread, wait_readable};

@@ -3,9 +3,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 
 use crate::files::file_stamp::{self, Stamps};
+use crate::owned_task::OwnedTask;
 
 /// Interval of polls. Renewing certificates and revoking tokens needs no more.
 const POLL_EVERY: Duration = Duration::from_secs(1);
@@ -13,7 +13,7 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 /// Polls of several groups of files; they end when dropped.
 pub struct FilePolling {
     runtime: Handle,
-    tasks: Vec<JoinHandle<()>>,
+    tasks: Vec<OwnedTask>,
 }
 
 /// A group of files with the function to call after a change.
@@ -42,7 +42,7 @@ impl FilePolling {
     pub fn files(&mut self, paths: Vec<PathBuf>, changed: impl Fn() + Send + 'static) {
         let last = file_stamp::all(&paths);
         let mut watched = PolledFiles { paths, last, changed };
-        self.tasks.push(self.runtime.spawn(async move {
+        self.tasks.push(OwnedTask(self.runtime.spawn(async move {
             loop {
                 tokio::time::sleep(POLL_EVERY).await;
                 // A hanging mount takes seconds, which the thread that drives connections does not
@@ -56,12 +56,6 @@ impl FilePolling {
                     Err(_) => return,
                 }
             }
-        }));
-    }
-}
-
-impl Drop for FilePolling {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
+        })));
     }
 }

@@ -2,9 +2,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use toolcell_audit::timestamp;
@@ -34,7 +34,7 @@ static SHOWN: Mutex<BTreeMap<String, SystemTime>> = Mutex::new(BTreeMap::new());
 /// Notes the certificate that a listener shows from now on. One that cannot be read has no end that
 /// anybody could know.
 pub(super) fn note_shown(file: &Path, chain_pem: &[u8]) {
-    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut shown = SHOWN.lock();
     let name = file.display().to_string();
     match CertificateFacts::of(chain_pem) {
         Ok(facts) => drop(shown.insert(name, facts.ends)),
@@ -44,7 +44,7 @@ pub(super) fn note_shown(file: &Path, chain_pem: &[u8]) {
 
 /// The certificates that this process shows, by their files, with the times of their ends.
 pub fn shown_certificates() -> Vec<(String, SystemTime)> {
-    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let shown = SHOWN.lock();
     shown.iter().map(|(file, ends)| (file.clone(), *ends)).collect()
 }
 

@@ -21,7 +21,8 @@ const CHALLENGE_UNKNOWN: &str = "Bearer realm=\"toolcell\", error=\"invalid_toke
 
 /// Authenticates callers by their token.
 pub struct Authenticator {
-    tokens: Option<Arc<Tokens>>,
+    /// The tokens of the file, if there is one.
+    pub tokens: Option<Arc<Tokens>>,
     oauth: Option<Oauth>,
 }
 
@@ -37,12 +38,7 @@ impl Authenticator {
 
     /// Tokens of issuers that callers showed, for their exchange; `None` without issuers.
     pub fn presented(&self) -> Option<&Arc<PresentedTokens>> {
-        self.oauth.as_ref().map(Oauth::presented)
-    }
-
-    /// The tokens of the file, if there is one.
-    pub fn tokens(&self) -> Option<&Tokens> {
-        self.tokens.as_deref()
+        self.oauth.as_ref().map(|oauth| &oauth.presented)
     }
 
     async fn authenticate(&self, headers: &HeaderMap, checks: &CredentialChecks) -> Result<Admitted, AuthFailure> {
@@ -69,7 +65,7 @@ impl Authenticator {
 
     fn unknown(&self, fault: Option<TokenFault>) -> AuthFailure {
         match (&self.oauth, fault) {
-            (Some(oauth), fault) => oauth.resource().unknown(fault),
+            (Some(oauth), fault) => oauth.resource.unknown(fault),
             (None, None) => AuthFailure::Unknown { challenge: CHALLENGE.to_owned() },
             (None, Some(_)) => AuthFailure::Unknown { challenge: CHALLENGE_UNKNOWN.to_owned() },
         }
@@ -82,7 +78,7 @@ impl Gatekeeper for Authenticator {
     }
 
     fn metadata(&self, path: &str) -> Option<String> {
-        self.oauth.as_ref()?.resource().metadata_at(path)
+        self.oauth.as_ref()?.resource.metadata_at(path)
     }
 }
 

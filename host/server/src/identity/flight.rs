@@ -1,6 +1,7 @@
 //! A value that takes time and that many wait for: one thread gets it, and all get what it got.
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use toolcell_sandbox::{NoValue, SecretValue};
 
@@ -38,7 +39,7 @@ impl Flight {
         thread: FlightThread,
         get: impl FnOnce() -> Result<SecretValue, NoValue> + Send + 'static,
     ) -> Landing {
-        let mut running = self.lock();
+        let mut running = self.0.lock();
         // One whose sender is gone has ended without a word.
         if let Some(running) = running.as_ref().filter(|running| running.has_changed().is_ok()) {
             return running.clone();
@@ -48,7 +49,7 @@ impl Flight {
         let builder = std::thread::Builder::new().name(thread.name.to_owned()).stack_size(thread.stack_bytes);
         let spawned = builder.spawn(move || {
             let value = get();
-            *this.lock() = None;
+            *this.0.lock() = None;
             sender.send_replace(Some(value));
         });
         if let Err(error) = spawned {
@@ -56,10 +57,6 @@ impl Flight {
         }
         *running = Some(receiver.clone());
         receiver
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Landing>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -86,7 +83,7 @@ mod tests {
                     let count = Arc::clone(&count);
                     let gone = Arc::clone(&gone);
                     flight.landing(THREAD, move || {
-                        let _ = gone.lock().unwrap().recv();
+                        let _ = gone.lock().recv();
                         let value = format!("value {}", count.fetch_add(1, Ordering::Relaxed) + 1);
                         SecretValue::new(Zeroizing::new(value)).map_err(|_| NoValue)
                     })

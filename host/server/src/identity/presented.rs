@@ -3,9 +3,9 @@
 //! origin that such a login names.
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use toolcell_mcp::Caller;
 use zeroize::Zeroizing;
 
@@ -47,7 +47,7 @@ impl PresentedTokens {
             return;
         }
         let name = name(caller);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         // The token that was shown last counts, even if another lives longer: the issuer may have
         // revoked that one, and does not say so here.
         if kept.get(&name).is_some_and(|kept| kept.token.as_str() == token) {
@@ -66,7 +66,7 @@ impl PresentedTokens {
 
     /// The token that the caller showed last, while it holds.
     pub fn of(&self, caller: &Caller) -> Option<Presented> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         kept.get(&name(caller)).filter(|kept| SystemTime::now() < kept.until).cloned()
     }
 }
@@ -99,6 +99,6 @@ mod tests {
         for number in 0..=KEPT_MAX {
             tokens.keep(&Caller::new(&format!("c{number}"), []), "https://a.example", "t", later(60));
         }
-        assert!(tokens.kept.lock().unwrap().len() <= KEPT_MAX);
+        assert!(tokens.kept.lock().len() <= KEPT_MAX);
     }
 }

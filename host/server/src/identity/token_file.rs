@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use toolcell_policy::quantity::parse_millis;
 use toolcell_sandbox::{ComponentDigest, adopt};
 
-use crate::files::file::{folder_or_here, read_bounded, write_private};
+use crate::files::file::{folder_of, read_bounded, write_private};
 
 /// Longest file of tokens, in bytes: some five thousand of them.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -156,7 +156,7 @@ impl TokenFile {
         let mut open = std::fs::OpenOptions::new();
         let lock = open.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(&path);
         let lock = lock.map_err(|error| format!("{shown} cannot be opened: {error}"))?;
-        let adopted = std::fs::File::open(folder_or_here(&self.0)).and_then(|folder| adopt(&lock, folder));
+        let adopted = std::fs::File::open(folder_of(&self.0)).and_then(|folder| adopt(&lock, folder));
         adopted.map_err(|error| format!("{shown}: {error}"))?;
         let end = Instant::now() + LOCKED_WITHIN;
         loop {

@@ -2,9 +2,10 @@
 //! never given to a guest.
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use parking_lot::{Mutex, RwLock};
 use toolcell_mcp::http::{Admitted, AuthFailure, CredentialValidity};
 use toolcell_mcp::{Caller, Cancellation};
 
@@ -121,7 +122,7 @@ impl Tokens {
 
     /// When this process last saw the token with this hash.
     pub fn last_use(&self, hash: &str) -> Option<SystemTime> {
-        self.0.lines().read.get(hash)?.last()
+        self.0.lines.lock().read.get(hash)?.last()
     }
 
     /// True if a replica revoked the token with this hash.
@@ -161,7 +162,7 @@ impl KnownToken {
 
 impl KnownTokens {
     fn caller_with(&self, token: &str) -> Option<Admitted> {
-        let callers = self.callers.read().unwrap_or_else(PoisonError::into_inner);
+        let callers = self.callers.read();
         callers.get(&hash(token))?.admit(SystemTime::now())
     }
 
@@ -172,7 +173,7 @@ impl KnownTokens {
     /// Rereads the file, and notifies other replicas of lines that disappeared or came back.
     fn read_again(&self) {
         let read = self.file.read();
-        let mut lines = self.lines();
+        let mut lines = self.lines.lock();
         match read {
             Ok(now) => {
                 let read = uses(&now, &lines.read);
@@ -199,9 +200,9 @@ impl KnownTokens {
 
     /// Recomputes the callers from all lines that are not revoked.
     fn count_again(&self) {
-        let lines = self.lines();
+        let lines = self.lines.lock();
         let entries: Vec<&TokenEntry> = lines.now.iter().filter(|entry| !self.is_revoked(&entry.hash)).collect();
-        let mut callers = self.callers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = self.callers.write();
         let mut before = std::mem::take(&mut *callers);
         *callers = known(entries, &lines.read, &mut before);
         drop(callers);
@@ -226,16 +227,11 @@ impl KnownTokens {
     /// Extends revocations for as long as this file has the line.
     fn renew(&self) {
         let Some(sets) = self.sets.get() else { return };
-        let lines = self.lines();
+        let lines = self.lines.lock();
         let ends_soon =
             |entry: &&TokenEntry| sets.left(Revoked, &[&entry.hash]).is_some_and(|left| left < REVOKED_FOR / 2);
         let ending = lines.now.iter().filter(ends_soon);
         ending.for_each(|entry| sets.post_later(Revoked, &[&entry.hash], REVOKED_FOR));
-    }
-
-    /// A panic elsewhere leaves the lines consistent.
-    fn lines(&self) -> MutexGuard<'_, TokenLines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -342,7 +338,7 @@ mod tests {
         });
         let revoked = other.find("ann").await.unwrap().unwrap().validity.revoked.unwrap();
         assert!(one.find("bob").await.unwrap().is_some() && one.find("eve").await.unwrap().is_none());
-        let knows = |tokens: &Tokens, name: &str| tokens.0.callers.read().unwrap().contains_key(&hash(name));
+        let knows = |tokens: &Tokens, name: &str| tokens.0.callers.read().contains_key(&hash(name));
         file(folders[0].path(), &["bob"]);
         comes_true("it goes", || !knows(&one, "ann") && !knows(&other, "ann")).await;
         assert!(revoked.is_cancelled(), "what it began ends");

@@ -6,8 +6,9 @@
 //! and no network can block others.
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use super::AddressRange;
@@ -57,7 +58,7 @@ impl ConnectionPlaces {
     /// Begins a connection from this address in its place. Another one may be ended for it.
     pub fn begin(self: &Arc<Self>, from: IpAddr, begin: impl FnOnce(Arc<ConnectionPlace>) -> AbortHandle) {
         let number = {
-            let mut taken = self.taken();
+            let mut taken = self.taken.lock();
             taken.last += 1;
             let number = taken.last;
             taken.strangers.insert(number, Stranger { range: AddressRange::of(Some(from)), connection: None });
@@ -67,13 +68,9 @@ impl ConnectionPlaces {
         let place = ConnectionPlace { places: Arc::clone(self), number, is_kept: Mutex::new(false) };
         let connection = begin(Arc::new(place));
         // It may already have ended.
-        if let Some(stranger) = self.taken().strangers.get_mut(&number) {
+        if let Some(stranger) = self.taken.lock().strangers.get_mut(&number) {
             stranger.connection = Some(connection);
         }
-    }
-
-    fn taken(&self) -> MutexGuard<'_, TakenPlaces> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -98,8 +95,8 @@ impl TakenPlaces {
 impl ConnectionPlace {
     /// From now on it is never ended for others, if there is room.
     pub fn keep(&self) {
-        let mut is_kept = self.is_kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut taken = self.places.taken();
+        let mut is_kept = self.is_kept.lock();
+        let mut taken = self.places.taken.lock();
         let has_room = taken.kept < self.places.bounds.kept;
         if !*is_kept && has_room && taken.strangers.remove(&self.number).is_some() {
             taken.kept += 1;
@@ -110,8 +107,8 @@ impl ConnectionPlace {
 
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
-        let is_kept = *self.is_kept.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut taken = self.places.taken();
+        let is_kept = *self.is_kept.get_mut();
+        let mut taken = self.places.taken.lock();
         if is_kept {
             taken.kept -= 1;
         } else {
@@ -138,7 +135,7 @@ mod tests {
     impl ConnectionPlaces {
         /// Places that are kept, and those of strangers.
         fn taken_places(&self) -> (usize, usize) {
-            let taken = self.taken();
+            let taken = self.taken.lock();
             (taken.kept, taken.strangers.len())
         }
     }

@@ -8,7 +8,7 @@ use toolcell_sandbox::remove_abandoned_drafts;
 
 use super::pinned::Lock;
 use crate::files::blocking_files;
-use crate::files::file::{folder_or_here, read_bounded, write_whole};
+use crate::files::file::{folder_of, read_bounded, write_whole};
 
 /// The file's extension. The lock of `toolcell.toml` is `toolcell.lock`.
 const EXTENSION: &str = "lock";
@@ -140,7 +140,7 @@ pub fn write(place: &LockPath, lock: &Lock) -> Result<(), LockError> {
 pub fn remove_drafts(path: &Path) -> usize {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let Some(name) = path.file_name().map(|name| format!(".{}.", name.to_string_lossy())) else { return 0 };
-    remove_abandoned_drafts(&folder_or_here(&path), &name)
+    remove_abandoned_drafts(&folder_of(&path), &name)
 }
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ impl Machine {
     /// None starts.
     pub(crate) fn check_sandboxes(&self) -> Result<(), StartError> {
         let Some(sandboxes) = &self.sandboxes else { return Ok(()) };
-        self.runtime.block_on(sandboxes.try_start()).step("cannot start a sandbox process")
+        self.runtime.block_on(sandboxes.pool.try_start()).step("cannot start a sandbox process")
     }
 }
 

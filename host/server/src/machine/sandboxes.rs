@@ -18,7 +18,8 @@ use crate::replicas::replicated_sets::ReplicatedSets;
 pub struct SandboxSetup {
     pub(crate) pool: Arc<SandboxPool>,
     pub(crate) options: GroupOptions,
-    required: bool,
+    /// True if the host must not start with a missing wall.
+    pub(crate) required: bool,
     without: Arc<[String]>,
     has_walls: bool,
 }
@@ -46,7 +47,7 @@ impl SandboxSetup {
             processes,
             idle: server.wall_idle(),
             memory_bytes_max,
-            required_walls: required_walls(required, &without),
+            required_walls: if required { RequiredWalls::AllBut(without.to_vec()) } else { RequiredWalls::Best },
             observing: false,
         };
         Ok(Self { pool, options, required, without, has_walls })
@@ -70,11 +71,6 @@ impl SandboxSetup {
         }
     }
 
-    /// Clears the crash history of all components, for an operator who wants them to run again.
-    pub(crate) fn forget_ends(&self) {
-        self.pool.forget_ends();
-    }
-
     /// A loader of components, with this folder of compiled code.
     #[must_use]
     pub fn loader(&self, cache: Option<Arc<CodeCache>>) -> Loader {
@@ -84,20 +80,6 @@ impl SandboxSetup {
         let program = program.counted_apart();
         let stack_bytes = *stack_bytes;
         Loader::new(LoaderOptions { program, stack_bytes, cache, required_walls }, Arc::clone(self.pool.starter()))
-    }
-
-    /// Checks that a sandbox process starts.
-    ///
-    /// # Errors
-    ///
-    /// One sentence: none starts.
-    pub(crate) async fn try_start(&self) -> Result<(), String> {
-        self.pool.try_start().await
-    }
-
-    /// True if the host must not start with a missing wall.
-    pub(crate) fn is_required(&self) -> bool {
-        self.required
     }
 
     /// Missing walls that the manifest does not allow to be missing: names and reasons.
@@ -111,10 +93,6 @@ impl SandboxSetup {
         let missing = self.pool.walls_missing().unwrap_or_default();
         missing.into_iter().filter(|(wall, _)| self.without.contains(wall)).collect()
     }
-}
-
-fn required_walls(required: bool, without: &[String]) -> RequiredWalls {
-    if required { RequiredWalls::AllBut(without.to_vec()) } else { RequiredWalls::Best }
 }
 
 /// Crashes of sandbox processes, shared by all replicas.

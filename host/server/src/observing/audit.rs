@@ -1,8 +1,8 @@
 //! Opens the audit file according to the manifest.
 use std::path::Path;
 
-use toolcell_audit::{Arguments, FILES_MAX, Fsync, Rotation, Settings, Sink};
-use toolcell_policy::{AuditArguments, AuditPolicy};
+use toolcell_audit::{FILES_MAX, Rotation, Settings, Sink};
+use toolcell_policy::{AuditArguments, AuditPolicy, Fsync};
 
 /// Opens this audit file, or else the one of the manifest in this folder, under the manifest's
 /// policy.
@@ -24,14 +24,8 @@ fn kept_as(policy: &AuditPolicy) -> Settings {
     let keep = u32::try_from(policy.keep()).unwrap_or(FILES_MAX);
     Settings {
         rotation: Some(Rotation { file_bytes_max: policy.rotate_bytes(), keep }),
-        fsync: match policy.fsync() {
-            toolcell_policy::Fsync::Never => Fsync::Never,
-            toolcell_policy::Fsync::Always => Fsync::Always,
-        },
-        arguments: match policy.arguments() {
-            AuditArguments::Digest => Arguments::Digest,
-            AuditArguments::Values => Arguments::Values,
-        },
+        synced: policy.fsync() == Fsync::Always,
+        arguments: policy.arguments() == AuditArguments::Values,
         uses: policy.uses(),
         required: policy.required(),
     }

@@ -4,6 +4,7 @@
 pub(crate) mod activity;
 pub(crate) mod alerts;
 mod audit;
+pub(crate) mod counts;
 mod last_build;
 pub(crate) mod log;
 pub(crate) mod observation;

@@ -3,9 +3,9 @@ use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use toolcell_policy::{Denial, Reason};
 use toolcell_sandbox::Redactor;
@@ -21,7 +21,8 @@ const FILE_MODE: u32 = 0o600;
 
 /// A file of denied attempts.
 pub struct Observation {
-    path: PathBuf,
+    /// The file.
+    pub path: PathBuf,
     log: Mutex<AttemptLog>,
 }
 
@@ -40,18 +41,13 @@ impl Observation {
         Ok(Self { path, log: Mutex::new(AttemptLog { file, attempts: HashSet::new(), failed: false }) })
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Writes a denial of a component, if it is new.
     pub fn note(&self, component: &str, denial: &Denial, redactor: &Redactor) {
         // A rule already allows it.
         if *denial.reason() == Reason::NoLogin {
             return;
         }
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.log.lock();
         let is_new =
             log.attempts.len() < ATTEMPTS_MAX && log.attempts.insert((component.to_owned(), denial.asked().to_owned()));
         if !is_new || log.failed {
@@ -72,6 +68,6 @@ impl Observation {
 
     /// Number of different attempts.
     pub fn count(&self) -> usize {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).attempts.len()
+        self.log.lock().attempts.len()
     }
 }

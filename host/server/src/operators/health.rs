@@ -107,7 +107,7 @@ impl Health {
         }
         let missing = self.walls_missing();
         if !missing.is_empty() {
-            let fails_calls = self.walls.as_ref().is_some_and(SandboxSetup::is_required);
+            let fails_calls = self.walls.as_ref().is_some_and(|walls| walls.required);
             let text = format!("sandbox processes are {}", walls_in_words(&missing));
             problems.push(HealthProblem { part: HealthPart::Walls, fails_calls, text });
         }

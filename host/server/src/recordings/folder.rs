@@ -32,7 +32,7 @@ const DRAFT: &str = ".draft";
 /// The folder that a manifest names, and its bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordingsPlace {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     bytes_max: u64,
     files_max: usize,
     keep: Duration,
@@ -48,10 +48,6 @@ impl RecordingsPlace {
             keep: policy.keep(),
         };
         manifest.recordings().map(of_policy).map(Arc::new)
-    }
-
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
     }
 }
 

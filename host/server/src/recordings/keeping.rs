@@ -1,10 +1,11 @@
 //! Recordings on their way from calls to their files: a bounded queue, and the thread that reads
 //! it. Must not hold: which calls are recorded.
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use toolcell_sandbox::step_back;
 
 use super::folder::{NotKept, RecordingsFolder, RecordingsPlace};
@@ -85,7 +86,7 @@ impl Warning {
     /// Counts one. The number since the last warning, if another one is due.
     fn due(&self) -> Option<usize> {
         self.count.fetch_add(1, Ordering::Relaxed);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if last.is_some_and(|last| last.elapsed() < WARNS_EVERY) {
             return None;
         }
@@ -110,8 +111,8 @@ impl RecordingKeeper {
     /// Takes the recording of a call that has ended. Returns its file, relative to the folder;
     /// `None` if it is dropped, since too many wait.
     pub(crate) fn keep(&self, taped: Box<TapedCall>, place: &Arc<RecordingsPlace>) -> Option<String> {
-        let name = RecordingName::new(taped.ended(), taped.call(), self.process?);
-        let file = format!("{}/{name}", taped.component());
+        let name = RecordingName::new(taped.ended, taped.call, self.process?);
+        let file = format!("{}/{name}", taped.component);
         let bytes = taped.bytes();
         let waiting = self.shared.waiting_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let job = WritingJob::Write { taped, name, place: Arc::clone(place), bytes };
@@ -135,7 +136,7 @@ impl RecordingKeeper {
 
     /// Writes what waits, and ends the thread.
     pub(crate) fn end(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         let Some(WritingThread { jobs, ended }) = thread else { return };
         drop(jobs);
         if ended.recv_timeout(ENDS_WITHIN) == Err(RecvTimeoutError::Timeout) {
@@ -145,7 +146,7 @@ impl RecordingKeeper {
 
     /// False if the queue is full, or there is no thread.
     fn send(&self, job: WritingJob) -> bool {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock();
         if thread.is_none() {
             let started = WritingThread::start(&self.shared);
             *thread = started.inspect_err(|error| tracing::warn!("no thread to write recordings: {error}")).ok();
@@ -214,11 +215,11 @@ fn write(
     let recording = taped.made()?;
     let bytes = recording.to_bytes().map_err(|error| error.to_string())?;
     let open = opened(folder, place)?;
-    let kept = open.keep(taped.component(), name, &bytes);
+    let kept = open.keep(&taped.component, name, &bytes);
     if kept.as_ref().is_err_and(NotKept::is_gone) {
         // Somebody removed the folder: it is made again.
         *folder = None;
-        return opened(folder, place)?.keep(taped.component(), name, &bytes).map_err(|error| named(place, &error));
+        return opened(folder, place)?.keep(&taped.component, name, &bytes).map_err(|error| named(place, &error));
     }
     kept.map_err(|error| named(place, &error))
 }
@@ -236,7 +237,7 @@ fn opened<'f>(
 }
 
 fn named(place: &RecordingsPlace, error: &NotKept) -> String {
-    format!("{}: {error}", place.folder().display())
+    format!("{}: {error}", place.folder.display())
 }
 
 #[cfg(test)]
@@ -286,7 +287,7 @@ mod tests {
         let keeper = RecordingKeeper::new();
         let (jobs, inbox) = sync_channel(jobs_max);
         let (_, ended) = sync_channel::<()>(0);
-        *keeper.thread.lock().unwrap() = Some(WritingThread { jobs, ended });
+        *keeper.thread.lock() = Some(WritingThread { jobs, ended });
         (keeper, inbox)
     }
 
@@ -335,7 +336,7 @@ mod tests {
     fn a_warning_is_due_once_a_minute_and_counts_what_came_between() {
         let warning = Warning::default();
         assert_eq!([warning.due(), warning.due(), warning.due()], [Some(1), None, None]);
-        *warning.last.lock().unwrap() = Instant::now().checked_sub(WARNS_EVERY);
+        *warning.last.lock() = Instant::now().checked_sub(WARNS_EVERY);
         assert_eq!(warning.due(), Some(3));
     }
 }

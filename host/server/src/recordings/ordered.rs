@@ -1,10 +1,11 @@
 //! Calls that an operator has recorded: the next ones of a tool, whatever the manifest's rules say.
 //! They are counted in this process alone. Must not hold: pages, or how a call is recorded.
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use toolcell_audit::{Clipped, ConsoleDecided, Event, Sink};
 
 /// Calls of one tool that an operator may have recorded at once. A person can read so many; who
@@ -90,7 +91,7 @@ impl OrderedRecordings {
         let calls = u32::try_from(calls).ok().filter(|calls| (1..=ORDERED_CALLS_MAX).contains(calls));
         let calls = calls.ok_or_else(|| format!("Between 1 and {ORDERED_CALLS_MAX} calls can be recorded."))?;
         self.end_late();
-        let mut orders = self.lock();
+        let mut orders = self.orders.lock();
         if let Some(order) = orders.get(&tool) {
             let left = order.left();
             return Err(format!("Calls of this tool are being recorded already: {left} of {} are left.", order.calls));
@@ -115,7 +116,7 @@ impl OrderedRecordings {
 
     /// Ends the recording of a tool's calls. Calls that run leave no recording any more.
     pub(crate) fn end(&self, tool: &OrderedTool) -> Option<RecordingOrder> {
-        let mut orders = self.lock();
+        let mut orders = self.orders.lock();
         let ended = orders.remove(tool);
         self.count.store(orders.len(), Ordering::Release);
         ended
@@ -127,7 +128,7 @@ impl OrderedRecordings {
             return None;
         }
         self.end_late();
-        self.lock().get(tool).cloned()
+        self.orders.lock().get(tool).cloned()
     }
 
     /// A place for a call of this tool, if it is one of those that are recorded.
@@ -138,7 +139,7 @@ impl OrderedRecordings {
         }
         self.end_late();
         let tool = OrderedTool { component: component.to_owned(), tool: tool.to_owned() };
-        let mut orders = self.lock();
+        let mut orders = self.orders.lock();
         let order = orders.get_mut(&tool).filter(|order| order.kept + order.running < order.calls)?;
         order.running += 1;
         let number = order.number;
@@ -159,7 +160,7 @@ impl OrderedRecordings {
 
     fn end_all(&self, why: impl Fn(&OrderedTool, &RecordingOrder) -> Option<String>) {
         let mut ended = Vec::new();
-        let mut orders = self.lock();
+        let mut orders = self.orders.lock();
         orders.retain(|tool, order| match why(tool, order) {
             None => true,
             Some(why) => {
@@ -190,10 +191,6 @@ impl OrderedRecordings {
             tracing::error!("the end of a recording of calls is missing from the audit: {error}");
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<OrderedTool, RecordingOrder>> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl RecordingOrder {
@@ -206,13 +203,13 @@ impl RecordingOrder {
 impl OrderedPlace {
     /// False if the recording was ended meanwhile.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.all.lock().get(&self.tool).is_some_and(|order| order.number == self.number)
+        self.all.orders.lock().get(&self.tool).is_some_and(|order| order.number == self.number)
     }
 
     /// The call's recording is kept. The last one ends the order.
     pub(crate) fn kept(mut self) {
         self.is_kept = true;
-        let mut orders = self.all.lock();
+        let mut orders = self.all.orders.lock();
         let Some(order) = orders.get_mut(&self.tool).filter(|order| order.number == self.number) else { return };
         order.running = order.running.saturating_sub(1);
         order.kept += 1;
@@ -231,7 +228,7 @@ impl Drop for OrderedPlace {
         if self.is_kept {
             return;
         }
-        let mut orders = self.all.lock();
+        let mut orders = self.all.orders.lock();
         if let Some(order) = orders.get_mut(&self.tool).filter(|order| order.number == self.number) {
             order.running = order.running.saturating_sub(1);
         }
@@ -310,9 +307,9 @@ mod tests {
         let all = none();
         all.begin(tool("old"), "t", 1, ann()).unwrap();
         all.begin(tool("gone"), "t", 1, ann()).unwrap();
-        all.lock().get_mut(&tool("old")).unwrap().until = Instant::now();
+        all.orders.lock().get_mut(&tool("old")).unwrap().until = Instant::now();
         assert!(all.place("a", "old").is_none());
         all.end_where(|tool| (tool.tool == "gone").then(|| "it is gone".to_owned()));
-        assert!(all.lock().is_empty());
+        assert!(all.orders.lock().is_empty());
     }
 }

@@ -89,18 +89,6 @@ impl TapedCall {
         }
     }
 
-    pub(super) fn call(&self) -> u64 {
-        self.call
-    }
-
-    pub(super) fn component(&self) -> &str {
-        &self.component
-    }
-
-    pub(super) fn ended(&self) -> SystemTime {
-        self.ended
-    }
-
     /// Bytes of memory that it takes.
     pub(super) fn bytes(&self) -> u64 {
         let texts = self.arguments_json.len().saturating_add(self.manifest.len()) as u64;

@@ -1,8 +1,9 @@
 //! The current catalog, and earlier ones that calls still hold.
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use toolcell_mcp::{Host, Observer, ServedCatalog as _};
 use toolcell_policy::LoginPolicy;
 
@@ -22,7 +23,8 @@ pub struct Current {
     pub(crate) services: Arc<Services>,
     /// Remembers reloads.
     pub(crate) journal: Journal,
-    requests: RequestCounters,
+    /// Counters of requests.
+    pub requests: RequestCounters,
     /// Wakes the thread that watches folders.
     folders: OnceLock<FolderWaker>,
 }
@@ -43,7 +45,7 @@ impl LoginFinder for Current {
     fn of_ticket(&self, ticket: &LoginTicket) -> Option<Arc<LoginPolicy>> {
         let catalog = self.snapshot();
         let component = catalog.component(&ticket.component)?;
-        let is_same = component.digest() == ticket.digest && component.policy_digest() == ticket.policy_digest;
+        let is_same = component.digest() == ticket.digest && component.policy_digest == ticket.policy_digest;
         let may_use = is_same && catalog.login_use().allows(&ticket.login, &ticket.caller);
         let mut logins = component.policy().grants().caller_logins().filter(|_| may_use);
         logins.find(|login| login.name() == ticket.login).cloned()
@@ -74,11 +76,6 @@ impl Current {
         }
     }
 
-    /// Counters of requests.
-    pub fn requests(&self) -> &RequestCounters {
-        &self.requests
-    }
-
     /// From now on, a new catalog wakes this.
     pub fn wake(&self, folders: FolderWaker) {
         let _ = self.folders.set(folders);
@@ -88,7 +85,7 @@ impl Current {
     pub fn replace(&self, catalog: Arc<Catalog>) -> Arc<Catalog> {
         // Added before the swap, so that a concurrent reader of `held` does not miss it.
         let old = self.snapshot();
-        let mut earlier = self.earlier();
+        let mut earlier = self.earlier.lock();
         earlier.retain(|catalog| catalog.strong_count() > 0);
         earlier.push(Arc::downgrade(&old));
         drop(earlier);
@@ -100,7 +97,7 @@ impl Current {
 
     /// Earlier catalogs that calls still hold, oldest first.
     pub fn held(&self) -> Vec<Arc<Catalog>> {
-        let mut earlier = self.earlier();
+        let mut earlier = self.earlier.lock();
         earlier.retain(|catalog| catalog.strong_count() > 0);
         earlier.iter().filter_map(Weak::upgrade).collect()
     }
@@ -113,10 +110,6 @@ impl Current {
     /// Number of the current generation.
     pub fn generation(&self) -> u64 {
         self.catalog.load().tools().generation()
-    }
-
-    fn earlier(&self) -> MutexGuard<'_, Vec<Weak<Catalog>>> {
-        self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

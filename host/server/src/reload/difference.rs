@@ -46,14 +46,8 @@ pub struct Difference {
     pub tools_changed: Vec<String>,
     /// Views that differ, by address.
     pub apps: Vec<String>,
-    /// How clients list and search tools.
-    pub discovery: bool,
-    /// Who the operators of the console are, or what they may do.
-    pub console: bool,
-    /// Whether results report their usage.
-    pub usage: bool,
-    /// Where recordings of calls are kept, and how many.
-    pub recordings: bool,
+    /// Settings of the whole server that differ, a clause for each.
+    pub settings: Vec<&'static str>,
     /// Components that are newly left out, or for another reason than before.
     pub left_out: Vec<String>,
     /// Components that are no longer left out.
@@ -75,7 +69,7 @@ impl Change {
     }
 
     fn between(old: &Arc<LoadedComponent>, new: &Arc<LoadedComponent>) -> Option<Self> {
-        match (old.digest() == new.digest(), old.policy_digest() == new.policy_digest()) {
+        match (old.digest() == new.digest(), old.policy_digest == new.policy_digest) {
             (true, true) if old.dev_source != new.dev_source => Some(Self::Source),
             (true, true) => (!Arc::ptr_eq(old, new)).then_some(Self::Capabilities),
             (false, true) => Some(Self::Code),
@@ -100,10 +94,7 @@ impl Difference {
         let gone = old.components().iter().filter(|component| new.component(component.name()).is_none());
         components.extend(gone.map(|component| (component.name().to_owned(), Change::Removed)));
         let callers = new.callers().differing(old.callers()).into_iter().map(str::to_owned).collect();
-        let discovery = old.settings.searching != new.settings.searching;
-        let console = old.settings.console != new.settings.console;
-        let usage = old.settings.tells_usage != new.settings.tells_usage;
-        let recordings = old.settings.recordings != new.settings.recordings;
+        let settings = differing_settings(old, new);
         let names = |of: &Catalog, but: &Catalog| {
             let news = of.left_out().iter().filter(|component| !but.left_out().contains(component));
             news.map(|component| component.name.clone()).collect::<Vec<_>>()
@@ -111,8 +102,7 @@ impl Difference {
         let left_out = names(new, old);
         let mut mended = names(old, new);
         mended.retain(|name| !left_out.contains(name));
-        let mut difference =
-            Self { components, callers, discovery, console, usage, recordings, left_out, mended, ..Self::default() };
+        let mut difference = Self { components, callers, settings, left_out, mended, ..Self::default() };
         for tool in new.tools().tools() {
             let name = &tool.definition().name;
             match old.tools().find(name) {
@@ -157,10 +147,7 @@ impl Difference {
         old.components.len() == new.components.len()
             && old.components.iter().zip(&new.components).all(|(old, new)| Arc::ptr_eq(old, new))
             && old.callers().canonical() == new.callers().canonical()
-            && old.settings.searching == new.settings.searching
-            && old.settings.console == new.settings.console
-            && old.settings.tells_usage == new.settings.tells_usage
-            && old.settings.recordings == new.settings.recordings
+            && differing_settings(old, new).is_empty()
             && old.left_out() == new.left_out()
             && texts::are_like(old, new)
             && old.skills.is_like(&new.skills)
@@ -189,24 +176,25 @@ impl Difference {
                 parts.push(format!("{what}: {}", listed(names)));
             }
         }
-        if self.discovery {
-            parts.push("tools are listed and searched differently".to_owned());
-        }
-        if self.console {
-            parts.push("other rights at the console".to_owned());
-        }
-        if self.usage {
-            parts.push("usage in results changed".to_owned());
-        }
-        if self.recordings {
-            parts.push("recordings are kept differently".to_owned());
-        }
+        parts.extend(self.settings.iter().map(|&clause| clause.to_owned()));
         if !parts.is_empty() {
             return parts.join("; ");
         }
         let anew: Vec<String> = self.components.iter().map(|(name, _)| name.clone()).collect();
         if anew.is_empty() { "the order of components".to_owned() } else { format!("{ANEW}: {}", listed(&anew)) }
     }
+}
+
+fn differing_settings(old: &Catalog, new: &Catalog) -> Vec<&'static str> {
+    let old = &old.settings;
+    let new = &new.settings;
+    let compared = [
+        (old.searching != new.searching, "tools are listed and searched differently"),
+        (old.console != new.console, "other rights at the console"),
+        (old.tells_usage != new.tells_usage, "usage in results changed"),
+        (old.recordings != new.recordings, "recordings are kept differently"),
+    ];
+    compared.into_iter().filter(|(differs, _)| *differs).map(|(_, clause)| clause).collect()
 }
 
 /// Rules for callers of each tool of a component, in words.
@@ -237,10 +225,12 @@ mod tests {
             tools_removed: names("r", 1),
             tools_changed: Vec::new(),
             apps: names("ui://", 1),
-            discovery: true,
-            console: true,
-            usage: true,
-            recordings: true,
+            settings: vec![
+                "tools are listed and searched differently",
+                "other rights at the console",
+                "usage in results changed",
+                "recordings are kept differently",
+            ],
             left_out: names("o", 1),
             mended: names("m", 1),
         };

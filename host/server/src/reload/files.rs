@@ -2,8 +2,10 @@
 use std::collections::BTreeSet;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use crate::files::file_stamp::{self, Stamps};
 
@@ -43,7 +45,7 @@ impl WatchedFiles {
     }
 
     fn note(&self, seen: impl FnOnce(&Stamps) -> Stamps) {
-        let mut held = self.seen();
+        let mut held = self.0.seen.lock();
         let seen = seen(&held);
         let same = held.keys().eq(seen.keys());
         *held = seen;
@@ -56,23 +58,19 @@ impl WatchedFiles {
 
     /// The files.
     pub fn paths(&self) -> BTreeSet<PathBuf> {
-        self.seen().keys().cloned().collect()
+        self.0.seen.lock().keys().cloned().collect()
     }
 
     /// Files that changed since they were last read, with their new stamps.
     pub fn changed(&self) -> Stamps {
-        let seen = self.seen().clone();
+        let seen = self.0.seen.lock().clone();
         let now = file_stamp::all(seen.keys());
         now.into_iter().filter(|(path, stamp)| seen.get(path) != Some(stamp)).collect()
     }
 
     /// True if any file was changed at this time or later.
     pub fn changed_since(&self, time: SystemTime) -> bool {
-        file_stamp::any_since(&self.seen(), time)
-    }
-
-    fn seen(&self) -> MutexGuard<'_, Stamps> {
-        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        file_stamp::any_since(&self.0.seen.lock(), time)
     }
 }
 

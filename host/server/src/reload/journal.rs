@@ -1,8 +1,10 @@
 //! History of the catalog: the last attempts to replace it, and current problems. In memory, and
 //! bounded; the audit has everything.
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
 
 use super::failure::ReloadFailure;
 use crate::lock::DriftDetails;
@@ -74,7 +76,7 @@ pub struct Quarantined {
 impl Journal {
     /// Notes an attempt; `failed` holds its problems if it failed.
     pub fn attempted(&self, attempted: ReloadAttempt, failed: Option<ReloadFailure>) {
-        let mut history = self.history();
+        let mut history = self.0.lock();
         let count = if attempted.replaced { &mut history.replaced } else { &mut history.refused };
         if attempted.replaced || failed.is_some() {
             *count += 1;
@@ -91,19 +93,19 @@ impl Journal {
 
     /// The files are those of the current generation, so nothing is wrong.
     pub fn is_well(&self) {
-        let mut history = self.history();
+        let mut history = self.0.lock();
         history.failed = None;
         history.unchanged += 1;
     }
 
     /// Number of attempts that found nothing changed.
     pub fn unchanged(&self) -> u64 {
-        self.history().unchanged
+        self.0.lock().unchanged
     }
 
     /// Sets the keys of `[server]` that take effect at the next start. True if that is new.
     pub fn waits_for_start(&self, keys: Vec<String>) -> bool {
-        let mut history = self.history();
+        let mut history = self.0.lock();
         let news = history.waiting != keys && !keys.is_empty();
         history.waiting = keys;
         news
@@ -112,7 +114,7 @@ impl Journal {
     /// Sets the quarantined components. Returns those that are new or changed. A component that was
     /// already quarantined keeps its time.
     pub fn quarantine(&self, mut now: Vec<Quarantined>) -> Vec<Quarantined> {
-        let mut history = self.history();
+        let mut history = self.0.lock();
         history.quarantined.iter_mut().for_each(|before| before.read = None);
         for held in &mut now {
             let before = history.quarantined.iter().find(|before| before.component == held.component);
@@ -126,7 +128,7 @@ impl Journal {
     /// Notes how a withheld component differs, after it was read. False if it is no longer held
     /// back.
     pub fn was_read(&self, component: &str, digest: &str, details: DriftDetails) -> bool {
-        let mut history = self.history();
+        let mut history = self.0.lock();
         let is_it = |held: &&mut Quarantined| held.component == component && held.digest == digest;
         let held = history.quarantined.iter_mut().find(is_it);
         held.map(|held| held.read = Some(Arc::new(details))).is_some()
@@ -134,17 +136,17 @@ impl Journal {
 
     /// When the current catalog replaced another one; `None` for the first.
     pub fn replaced_at(&self) -> Option<SystemTime> {
-        self.history().replaced_at
+        self.0.lock().replaced_at
     }
 
     /// The quarantined components.
     pub fn quarantined(&self) -> Vec<Quarantined> {
-        self.history().quarantined.clone()
+        self.0.lock().quarantined.clone()
     }
 
     /// Sets the components that are served with less than the lock pins. True if that is new.
     pub fn serves_less(&self, components: Vec<String>) -> bool {
-        let mut history = self.history();
+        let mut history = self.0.lock();
         let news = history.differing != components && !components.is_empty();
         history.differing = components;
         news
@@ -152,32 +154,28 @@ impl Journal {
 
     /// The components that are served with less than the lock pins.
     pub fn differing(&self) -> Vec<String> {
-        self.history().differing.clone()
+        self.0.lock().differing.clone()
     }
 
     /// The remembered attempts, oldest first.
     pub fn attempts(&self) -> Vec<ReloadAttempt> {
-        self.history().attempts.iter().cloned().collect()
+        self.0.lock().attempts.iter().cloned().collect()
     }
 
     /// Problems of the last attempt; `None` if it succeeded.
     pub fn failed(&self) -> Option<ReloadFailure> {
-        self.history().failed.clone()
+        self.0.lock().failed.clone()
     }
 
     /// Number of replacements, and of failed attempts.
     pub fn counts(&self) -> (u64, u64) {
-        let history = self.history();
+        let history = self.0.lock();
         (history.replaced, history.refused)
     }
 
     /// The keys of `[server]` that take effect at the next start.
     pub fn waiting(&self) -> Vec<String> {
-        self.history().waiting.clone()
-    }
-
-    fn history(&self) -> MutexGuard<'_, History> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().waiting.clone()
     }
 }
 

@@ -20,4 +20,4 @@ pub use current::Current;
 pub use driver::{Driver, Orders};
 pub use files::WatchedFiles;
 pub use journal::{Journal, Quarantined, ReloadAttempt};
-pub use watch::{WatchInput, Watcher};
+pub use watch::{WatchInput, watch};

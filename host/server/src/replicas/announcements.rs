@@ -14,10 +14,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use toolcell_mcp::{Host, McpServer};
 use toolcell_shared::{Bus, News, Subscription};
+
+use crate::owned_task::OwnedTask;
+use crate::replicas::random_name;
 
 /// Longest wait for a replica that says nothing. Replicas see a change of their files within a
 /// second or two.
@@ -42,7 +44,7 @@ const CHANNEL: &str = "lists";
 pub struct Announcements {
     voice: Arc<Voice>,
     own: Arc<OwnState>,
-    task: JoinHandle<()>,
+    task: OwnedTask,
 }
 
 /// What the reload thread says about this replica.
@@ -104,11 +106,10 @@ impl Announcements {
     where
         H: Host<Catalog: CatalogLists>,
     {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).ok()?;
+        let name = random_name()?;
         let _inside = runtime.enter();
         let heard = bus.subscribe(&[CHANNEL]);
-        let voice = Arc::new(Voice { name: format!("{:032x}", u128::from_ne_bytes(random)), bus });
+        let voice = Arc::new(Voice { name, bus });
         let own = Arc::<OwnState>::default();
         let told = current.snapshot();
         let announcer = Announcer {
@@ -119,7 +120,7 @@ impl Announcements {
             loading: None,
             known: KnownLists { agreement: Agreement::new(told.lists()), told },
         };
-        let task = runtime.spawn(announcer.run(heard));
+        let task = OwnedTask(runtime.spawn(announcer.run(heard)));
         Some(Self { voice, own, task })
     }
 
@@ -136,14 +137,8 @@ impl Announcements {
 
     /// Notifies others that this replica ends.
     pub async fn leave(&self) {
-        self.task.abort();
+        self.task.0.abort();
         self.voice.send(ListNews::Left).await;
-    }
-}
-
-impl Drop for Announcements {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

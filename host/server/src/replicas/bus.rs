@@ -1,15 +1,18 @@
 //! Messages to other replicas, over the shared state.
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use toolcell_mcp::http::{Recipient, ReplicaAnswer, ReplicaItem, Replicas, ReplicasAway};
 use toolcell_shared::{Bus, News, PublishError, SharedState, Subscription};
+
+use crate::owned_task::OwnedTask;
+use crate::replicas::random_name;
 
 /// Messages that wait to be sent. 4,096: as many as requests that are answered at once.
 const OUTGOING_MAX: usize = 4_096;
@@ -35,7 +38,7 @@ pub struct SharedReplicas {
     state: Arc<dyn SharedState>,
     outgoing: Arc<OutgoingMessages>,
     heard: tokio::sync::Mutex<Subscription>,
-    sending: JoinHandle<()>,
+    _sending: OwnedTask,
 }
 
 #[derive(Default)]
@@ -101,20 +104,12 @@ impl CallerMessages {
 impl SharedReplicas {
     /// A replica with a new name. `None` if the machine has no randomness.
     pub fn open(state: Arc<dyn SharedState>, bus: Arc<dyn Bus>, runtime: &Handle) -> Option<Self> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).ok()?;
-        let name = format!("{:032x}", u128::from_ne_bytes(random));
+        let name = random_name()?;
         let _inside = runtime.enter();
         let heard = tokio::sync::Mutex::new(bus.subscribe(&[ALL, &of_replica(&name)]));
         let outgoing = Arc::<OutgoingMessages>::default();
-        let sending = runtime.spawn(Arc::clone(&outgoing).send_all(bus));
-        Some(Self { name, state, outgoing, heard, sending })
-    }
-}
-
-impl Drop for SharedReplicas {
-    fn drop(&mut self) {
-        self.sending.abort();
+        let sending = OwnedTask(runtime.spawn(Arc::clone(&outgoing).send_all(bus)));
+        Some(Self { name, state, outgoing, heard, _sending: sending })
     }
 }
 
@@ -140,7 +135,7 @@ fn ended(session: &str) -> String {
 
 impl OutgoingMessages {
     fn push(&self, caller: &str, channel: String, message: Vec<u8>) {
-        let fits = self.waiting().push(caller, channel, message);
+        let fits = self.waiting.lock().push(caller, channel, message);
         if fits {
             self.ready.notify_one();
         } else {
@@ -151,7 +146,7 @@ impl OutgoingMessages {
     /// Sends one message after the other, forever.
     async fn send_all(self: Arc<Self>, bus: Arc<dyn Bus>) {
         loop {
-            let next = self.waiting().pop();
+            let next = self.waiting.lock().pop();
             let Some((channel, message)) = next else {
                 self.ready.notified().await;
                 continue;
@@ -167,11 +162,6 @@ impl OutgoingMessages {
         if !self.is_told.swap(true, Ordering::Relaxed) {
             tracing::warn!("messages to other replicas are lost: {reason}");
         }
-    }
-
-    /// A panic elsewhere leaves the queue consistent.
-    fn waiting(&self) -> MutexGuard<'_, CallerMessages> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,17 +4,18 @@
 //! An entry is a tag under `state_key`: somebody with access to the state's server can remove
 //! entries, but cannot forge one.
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use toolcell_mcp::StateKey;
 use toolcell_shared::{Away, Bus, News, SharedState, Subscription};
 
+use crate::owned_task::OwnedTask;
 use crate::replicas::bus::publish;
 
 /// Each set is read again after this long in any case: notifications of changes may be lost.
@@ -77,7 +78,7 @@ type BoardReader = Box<dyn Fn() + Send + Sync>;
 /// The replicated sets, as this replica knows them.
 pub struct ReplicatedSets {
     inner: Arc<BoardsInner>,
-    tasks: Vec<JoinHandle<()>>,
+    _tasks: [OwnedTask; 3],
 }
 
 struct BoardsInner {
@@ -115,8 +116,7 @@ struct ReplicatedSetCopy {
 impl ReplicatedSets {
     /// Starts following the sets. `None` if the machine has no randomness.
     pub fn start(key: StateKey, state: Arc<dyn SharedState>, bus: Arc<dyn Bus>, runtime: &Handle) -> Option<Arc<Self>> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).ok()?;
+        let random = getrandom::u64().ok()?;
         key.tag(&[])?;
         let _inside = runtime.enter();
         let heard = bus.subscribe(&[CHANNEL]);
@@ -130,15 +130,16 @@ impl ReplicatedSets {
             waiting: Mutex::default(),
             has_waiting: Notify::new(),
             numbers: AtomicU64::new(0),
-            random: u64::from_ne_bytes(random),
+            random,
         });
         ReplicatedSetName::ALL.into_iter().for_each(|set| inner.make_stale(set));
-        let tasks = vec![
+        let tasks = [
             runtime.spawn(Arc::clone(&inner).listen(heard)),
             runtime.spawn(Arc::clone(&inner).read_stale()),
             runtime.spawn(Arc::clone(&inner).change_waiting()),
-        ];
-        Some(Arc::new(Self { inner, tasks }))
+        ]
+        .map(OwnedTask);
+        Some(Arc::new(Self { inner, _tasks: tasks }))
     }
 
     /// True if these parts are in the set, as far as this replica knows.
@@ -168,7 +169,7 @@ impl ReplicatedSets {
     /// The time until the entry with these parts ends.
     pub fn left(&self, set: ReplicatedSetName, parts: &[&str]) -> Option<Duration> {
         let tag = self.inner.tag(set, parts)?;
-        let entries = self.inner.copy(set).entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.inner.copy(set).entries.read();
         entries.get(&tag).map(|until| until.saturating_duration_since(Instant::now()))
     }
 
@@ -199,7 +200,7 @@ impl ReplicatedSets {
 
     /// Calls this after each reading of the set, on the thread that drives connections.
     pub fn on_read(&self, set: ReplicatedSetName, reader: impl Fn() + Send + Sync + 'static) {
-        self.inner.copy(set).readers().push(Box::new(reader));
+        self.inner.copy(set).readers.lock().push(Box::new(reader));
         self.inner.make_stale(set);
     }
 
@@ -263,8 +264,7 @@ impl ReplicatedSets {
     /// Removes all known entries of a set, once the state responds.
     pub fn clear_later(&self, set: ReplicatedSetName) {
         let copy = self.inner.copy(set);
-        let entries: Vec<String> =
-            copy.entries.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        let entries: Vec<String> = copy.entries.read().keys().cloned().collect();
         for entry in entries {
             copy.change(&entry, None);
             self.inner.change_later(set, entry, None);
@@ -276,12 +276,6 @@ impl ReplicatedSets {
         if let Some(tag) = self.inner.tag(set, parts) {
             self.inner.change_later(set, tag, None);
         }
-    }
-}
-
-impl Drop for ReplicatedSets {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -337,7 +331,7 @@ impl BoardsInner {
     }
 
     fn change_later(&self, set: ReplicatedSetName, entry: String, until: Option<Instant>) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if waiting.len() >= WAITING_MAX && !waiting.contains_key(&(set, entry.clone())) {
             drop(waiting);
             tracing::warn!("other replicas are not notified of everything: too much waits ({})", set.name());
@@ -390,7 +384,7 @@ impl BoardsInner {
             self.make_stale(set);
             return Ok(());
         }
-        copy.readers().iter().for_each(|reader| reader());
+        copy.readers.lock().iter().for_each(|reader| reader());
         copy.is_read.store(true, Ordering::Release);
         copy.first_read.notify_waiters();
         Ok(())
@@ -399,7 +393,7 @@ impl BoardsInner {
     /// Makes the waiting changes, forever.
     async fn change_waiting(self: Arc<Self>) {
         loop {
-            let next = self.waiting().first_key_value().map(|(change, until)| (change.clone(), *until));
+            let next = self.waiting.lock().first_key_value().map(|(change, until)| (change.clone(), *until));
             let Some(((set, entry), until)) = next else {
                 self.has_waiting.notified().await;
                 continue;
@@ -417,24 +411,19 @@ impl BoardsInner {
                 sleep(TRY_AGAIN_AFTER).await;
                 continue;
             }
-            let mut waiting = self.waiting();
+            let mut waiting = self.waiting.lock();
             // A later change of the same entry keeps waiting.
             if waiting.get(&(set, entry.clone())) == Some(&until) {
                 waiting.remove(&(set, entry));
             }
         }
     }
-
-    /// A panic elsewhere leaves the entries consistent.
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<(ReplicatedSetName, String), Option<Instant>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ReplicatedSetCopy {
     /// Current entries with this prefix, counted up to `most`.
     fn count_under(&self, beginning: &str, most: usize) -> usize {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.read();
         let now = Instant::now();
         let own = entries.range(beginning.to_owned()..).take_while(|(entry, _)| entry.starts_with(beginning));
         own.filter(|(_, until)| **until > now).take(most).count()
@@ -442,7 +431,7 @@ impl ReplicatedSetCopy {
 
     /// Applies a change that was made here: the end of an entry, or `None` if it was removed.
     fn change(&self, entry: &str, until: Option<Instant>) {
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.write();
         match until {
             Some(until) => _ = entries.insert(entry.to_owned(), until),
             None => _ = entries.remove(entry),
@@ -454,7 +443,7 @@ impl ReplicatedSetCopy {
 
     /// Replaces the entries. False if they were read before a change that was made here.
     fn take_over(&self, posted: BTreeMap<String, Instant>, changes: u64) -> bool {
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.write();
         if self.changes.load(Ordering::Acquire) != changes {
             return false;
         }
@@ -464,10 +453,6 @@ impl ReplicatedSetCopy {
         self.count.store(posted.len(), Ordering::Release);
         *entries = posted;
         true
-    }
-
-    fn readers(&self) -> MutexGuard<'_, Vec<BoardReader>> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -572,7 +557,7 @@ pub mod tests {
         let [one, _] = runtime.block_on(async { replicas([1, 1]) });
         for number in 0..WAITING_MAX + 10 {
             one.post_one_more(Ends, &["a"], HOUR);
-            assert!(one.inner.waiting().len() <= WAITING_MAX, "{number}");
+            assert!(one.inner.waiting.lock().len() <= WAITING_MAX, "{number}");
         }
     }
 }

@@ -1,15 +1,17 @@
 //! Notifications of changed resources for the clients of all replicas: gathered, merged and sent
 //! over the replicas' bus.
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use toolcell_mcp::{Host, McpServer, NewsCarrier, ResourceNews};
 use toolcell_shared::{Bus, News, Subscription};
+
+use crate::owned_task::OwnedTask;
 
 const CHANNEL: &str = "resources";
 
@@ -37,7 +39,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Carries notifications of changed resources.
 pub struct Updates {
     gathered: Arc<Gathered>,
-    tasks: [JoinHandle<()>; 2],
+    _tasks: [OwnedTask; 2],
 }
 
 #[derive(Default)]
@@ -82,13 +84,7 @@ impl Updates {
         let heard = bus.subscribe(&[CHANNEL]);
         let speaking = runtime.spawn(publish_gathered(Arc::clone(&gathered), Arc::clone(server), bus));
         let hearing = runtime.spawn(listen(Arc::clone(server), heard));
-        Arc::new(Self { gathered, tasks: [speaking, hearing] })
-    }
-}
-
-impl Drop for Updates {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
+        Arc::new(Self { gathered, _tasks: [speaking, hearing].map(OwnedTask) })
     }
 }
 
@@ -100,13 +96,8 @@ impl NewsCarrier for Updates {
 
 impl Gathered {
     fn add(&self, component: Option<&str>, news: ResourceNews) {
-        gather(&mut self.news(), component, news);
+        gather(&mut self.news.lock(), component, news);
         self.ready.notify_one();
-    }
-
-    /// A panic elsewhere leaves the notifications consistent.
-    fn news(&self) -> MutexGuard<'_, WaitingNews> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,7 +149,7 @@ async fn publish_gathered<H: Host>(gathered: Arc<Gathered>, server: Arc<McpServe
     loop {
         gathered.ready.notified().await;
         sleep(GATHERED).await;
-        let news = std::mem::take(&mut *gathered.news());
+        let news = std::mem::take(&mut *gathered.news.lock());
         for piece in news.into_values().flat_map(pieces) {
             let Ok(message) = serde_json::to_vec(&piece) else { continue };
             if let Err(error) = bus.publish(CHANNEL, &message).await {

@@ -1,5 +1,4 @@
 //! Work in the background: reloads, the control socket, signals.
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -10,9 +9,10 @@ use super::{ServerOptions, Serving};
 use crate::catalog::{CatalogBuilder, folder_of};
 use crate::dev;
 use crate::error::{StartError, StepExt as _};
+use crate::files::WatchingThread;
 use crate::lock;
 use crate::operators::control::{Control, ControlSocket, StatusSources, load};
-use crate::reload::{Driver, Orders, Reloader, Setup, WatchInput, WatchedFiles, Watcher};
+use crate::reload::{self, Driver, Orders, Reloader, Setup, WatchInput, WatchedFiles};
 use crate::replicas::replicated_sets::ReplicatedSetName;
 use crate::resources::folders::{FolderChanges, FolderWatch};
 
@@ -28,8 +28,8 @@ pub(super) struct InitialState {
 /// The background work. On drop the fields end in order: each sends orders to the next.
 pub(super) struct Background {
     _control: Option<Control>,
-    _build: Option<dev::Driver>,
-    _watcher: Watcher,
+    _build: Option<WatchingThread>,
+    _watcher: Option<WatchingThread>,
     _folders: FolderWatch,
     _driver: Driver,
 }
@@ -45,9 +45,7 @@ impl Background {
         let (files, set_changed) = WatchedFiles::new().step("no pipe for the files that are watched")?;
         let InitialState { manifest, builder, began } = initial;
         let setup = setup(serving, manifest, builder, &files);
-        let base = folder_of(&serving.opened.path);
-        let base = if base.as_os_str().is_empty() { Path::new(".") } else { &base };
-        let base = base.canonicalize().step("the manifest's folder is gone")?;
+        let base = folder_of(&serving.opened.path).canonicalize().step("the manifest's folder is gone")?;
         let (orders, inbox) = Driver::channel();
         if let Some(sets) = &serving.services.replicated_sets {
             let orders = orders.clone();
@@ -62,7 +60,7 @@ impl Background {
         }
         let driver = Driver::start(Reloader::new(setup), orders.clone(), inbox).step("no thread to reload on")?;
         let watched = WatchInput { files: files.clone(), set_changed };
-        let watcher = Watcher::start(options.watch, watched, base, orders.clone()).step("no thread to watch on")?;
+        let watcher = reload::watch(options.watch, watched, base, orders.clone()).step("no thread to watch on")?;
         let folders = FolderWatch::start(options.watch, changes(serving)).step("no thread to watch folders on")?;
         serving.current.wake(folders.waker());
         folders.waker().wake();
@@ -72,7 +70,7 @@ impl Background {
             orders.files();
         }
         let control = control(&options, serving, began, &orders)?;
-        let build = options.build.map(|build| dev::Driver::start(build.job, build.built, orders.clone()));
+        let build = options.build.map(|build| dev::keep_built(build.job, build.built, orders.clone()));
         let build = build.transpose().step("no thread to build on")?;
         if options.signals {
             heed_signals(serving, stop, orders.clone())?;

@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use toolcell_walls::kernel::{free_large_blocks, heap_bytes, trim_heap};
+
+use crate::owned_task::OwnedTask;
 
 /// Pause between two polls of the heap. A poll takes microseconds.
 const POLL_EVERY: Duration = Duration::from_secs(1);
@@ -15,32 +16,22 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 /// Fall of heap use after which its pages are returned. 32 MiB: less is soon used again.
 const FALL_BYTES: u32 = 32 * 1024 * 1024;
 
-/// Returns free memory until dropped.
-pub(super) struct MemoryReturn(JoinHandle<()>);
-
-impl MemoryReturn {
-    pub(super) fn start(runtime: &Handle) -> Self {
-        free_large_blocks();
-        Self(runtime.spawn(async {
-            let mut ticks = interval(POLL_EVERY);
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            let mut heap = HeapPeak::default();
-            loop {
-                ticks.tick().await;
-                let Some(used) = heap_bytes() else { return };
-                if heap.fell(used) {
-                    // A failed join means that the runtime ends.
-                    let _ = tokio::task::spawn_blocking(trim_heap).await;
-                }
+/// Returns free memory until what it returns is dropped.
+pub(super) fn return_memory(runtime: &Handle) -> OwnedTask {
+    free_large_blocks();
+    OwnedTask(runtime.spawn(async {
+        let mut ticks = interval(POLL_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heap = HeapPeak::default();
+        loop {
+            ticks.tick().await;
+            let Some(used) = heap_bytes() else { return };
+            if heap.fell(used) {
+                // A failed join means that the runtime ends.
+                let _ = tokio::task::spawn_blocking(trim_heap).await;
             }
-        }))
-    }
-}
-
-impl Drop for MemoryReturn {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+        }
+    }))
 }
 
 /// The peak of heap use since memory was last returned.

@@ -34,15 +34,16 @@ use crate::observing::activity::Activity;
 use crate::observing::alerts::Alerts;
 use crate::observing::log::OperatorLog;
 use crate::observing::observation::Observation;
-use crate::observing::refusals::{RefusalRecords, Refusals};
+use crate::observing::refusals::Refusals;
 use crate::observing::traces::Traces;
 use crate::open::{OpenedAs, Ready};
 use crate::operators::console::{
-    BoundConsole, Console, ConsoleAddress, ConsoleParts, HeldOutcomes, HoldAgainst, ServedConsole, SessionGate, Sources,
+    BoundConsole, Console, ConsoleAddress, ConsoleState, HeldOutcomes, HoldAgainst, ServedConsole, SessionGate, Sources,
 };
 use crate::operators::control::ControlSocket;
 use crate::operators::health::Health;
-use crate::operators::metrics::{BoundPage, MetricSources, NamedTools, Page, ServedPage};
+use crate::operators::metrics::{BoundPage, MetricSources, NamedTools, Page};
+use crate::owned_task::OwnedTask;
 use crate::recordings::RecordingKeeper;
 use crate::reload::{Current, Orders};
 use crate::replicas::announcements::Announcements;
@@ -53,7 +54,7 @@ use crate::state::paused_runs::PausedRuns;
 use crate::state::shared::{self, Shared};
 use crate::state::tasks::KeptTasks;
 use background::{Background, InitialState};
-use memory::MemoryReturn;
+use memory::return_memory;
 use transport::Transport;
 
 /// Time for a guest's blocking operations after all calls are answered. Then the process ends
@@ -112,7 +113,7 @@ pub struct Running {
     stop: Arc<dyn Fn() + Send + Sync>,
     orders: Orders,
     background: Background,
-    metrics: Option<ServedPage>,
+    metrics: Option<OwnedTask>,
     console: Option<ServedConsole>,
 }
 
@@ -126,7 +127,7 @@ struct Serving {
     /// Notifies clients of changed lists, if replicas share state.
     announcements: Option<Arc<Announcements>>,
     tasks: Arc<KeptTasks>,
-    refusal_records: RefusalRecords,
+    refusal_records: OwnedTask,
     /// Views of calls, for the console and `toolcell top`, if there is either.
     views: Option<Arc<Sources>>,
     /// The logins of callers, and their pages.
@@ -135,7 +136,7 @@ struct Serving {
     session_gate: Option<Arc<SessionGate>>,
     health: Arc<Health>,
     ending: Arc<Ending>,
-    _memory: MemoryReturn,
+    _memory: OwnedTask,
 }
 
 /// The end of the server, for the log and the service manager.
@@ -219,8 +220,10 @@ impl Server {
         if let Some(presented) = transport.authenticator().and_then(|authenticator| authenticator.presented()) {
             services.logins.exchange_of(presented);
         }
-        let session_gate = console.as_ref().map(|bound| SessionGate::new(bound.url(), bound.port(), bound.has_tls()));
-        let session_gate = session_gate.map(|session_gate| Arc::new(session_gate.admitting(operators)));
+        let session_gate = console.as_ref().map(|bound| {
+            let port = bound.socket.address.port();
+            Arc::new(SessionGate::new(bound.url(), port, bound.certificate.is_some(), operators))
+        });
         let server = identity::server(&manifest, state_key, &current);
         let (bus, resources) = shared.map(|(shared, _)| (shared.bus, shared.resources)).unzip();
         resources.into_iter().for_each(|resources| server.keep_resources_in(resources));
@@ -250,7 +253,7 @@ impl Server {
         let name = manifest.server().title().unwrap_or(manifest.server().name()).to_owned();
         let logins = Arc::new(login_service(&services, &current, &name, runtime));
         let refusal_records = services.refusals.start(runtime);
-        let memory = MemoryReturn::start(runtime);
+        let memory = return_memory(runtime);
         let serving = Serving {
             opened,
             machine,
@@ -353,7 +356,7 @@ fn activity(
 fn raise_walls(catalog: &Catalog, machine: &Machine, log: &dyn OperatorLog) -> Result<(), StartError> {
     let Some(sandboxes) = &machine.sandboxes else { return Ok(()) };
     // If every wall is required, a process without one does not start.
-    if let Err(refused) = machine.runtime.block_on(catalog.walled().start()) {
+    if let Err(refused) = machine.runtime.block_on(catalog.walled.start()) {
         machine.check_sandboxes()?;
         return Err(StartError::refused(refused));
     }
@@ -397,13 +400,13 @@ impl Serving {
         bound: BoundPage,
         transport: &Transport,
         started: SystemTime,
-    ) -> Result<ServedPage, StartError> {
+    ) -> Result<OwnedTask, StartError> {
         let url = bound.url();
         let page = Page::new(MetricSources {
             current: Arc::clone(&self.current),
             traffic: transport.traffic(),
-            tools: Arc::new(NamedTools::new(bound.tools())),
-            callers: bound.callers(),
+            tools: Arc::new(NamedTools::new(bound.tools)),
+            callers: bound.callers,
             health: Arc::clone(&self.health),
             started,
         });
@@ -426,15 +429,16 @@ impl Serving {
         let (Some(views), Some(session_gate)) = (&self.views, &self.session_gate) else {
             return Err(StartError::refused("the console has nothing to show"));
         };
-        views.activity.running.recent().open();
-        let console = Arc::new(Console::new(ConsoleParts {
+        views.activity.running.recent.open();
+        let console = Arc::new(Console {
             sources: Arc::clone(views),
             session_gate: Arc::clone(session_gate),
-            doors: bound.doors(),
+            doors: bound.socket.doors.clone(),
             orders,
             executor: self.machine.workers.executor(),
             name,
-        }));
+            state: ConsoleState::default(),
+        });
         let link = session_gate.link().map_err(StartError::refused)?;
         let served = bound.serve(console, self.machine.runtime.handle()).step("the console cannot be served")?;
         self.services
@@ -456,7 +460,7 @@ impl Serving {
         services.refusals.write();
         audit::record_end(&services.sink, &reason, services.calls.load(Ordering::Relaxed));
         if let Some(observation) = &services.observation {
-            let file = shell::word(&observation.path().to_string_lossy());
+            let file = shell::word(&observation.path.to_string_lossy());
             let count = observation.count();
             services.log.announce(&format!("observed {count} denied attempts; see: toolcell policy suggest {file}"));
         }

@@ -24,7 +24,7 @@ pub(super) struct Checks<'a> {
 impl Checks<'_> {
     /// Checks tokens of callers and operators; `None` if there are none.
     pub(super) fn authenticator(&self, operators: Option<&Operators>) -> Option<Arc<Authenticator>> {
-        self.transport.authenticator().or_else(|| Some(operators?.authenticator())).map(Arc::clone)
+        self.transport.authenticator().or_else(|| Some(&operators?.authenticator)).map(Arc::clone)
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn open(
     let authenticator = match checks.transport.authenticator() {
         Some(authenticator) => Some(Arc::clone(authenticator)),
         None => {
-            let opened = http::authenticator(manifest, checks.folder, console.polling());
+            let opened = http::authenticator(manifest, checks.folder, &mut console.polling);
             let opened =
                 opened.map_err(|problem| StartError::refused(problem.message).hint_if(problem.hint))?.map(Arc::new);
             if let (Some(authenticator), Some(sets)) = (&opened, checks.replicated_sets) {

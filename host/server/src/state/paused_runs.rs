@@ -7,11 +7,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use toolcell_policy::{Manifest, PausedPolicy};
 use toolcell_shared::{
-    Away, Changed, Claim, Creation, LocalTasks, LostTask, NewTask, SharedState, TaskBounds, TaskChange, TaskStatus,
-    Tasks,
+    Away, Changed, Claim, Creation, LocalTasks, LostTask, NewTask, SharedState, SharedTasks, TaskBounds, TaskChange,
+    TaskStatus, Tasks,
 };
 
 use crate::error::StartError;
+use crate::replicas::random_name;
 use crate::state::shared;
 
 /// The folder of paused runs, within that of state.
@@ -27,7 +28,7 @@ const LOST: LostTask = LostTask { body: "", message: "" };
 #[derive(Debug)]
 pub struct PausedRuns {
     logs: Arc<dyn Tasks>,
-    policy: PausedPolicy,
+    pub policy: PausedPolicy,
 }
 
 /// Why a run cannot be kept.
@@ -71,7 +72,8 @@ impl PausedRuns {
     /// [`StartError`]: the shared state cannot be used.
     pub fn open(manifest: &Manifest, folder: &Path, runtime: &Handle) -> Result<Self, StartError> {
         let policy = manifest.paused().clone();
-        let shared = shared::paused(manifest.state(), folder, bounds(&policy), runtime)?;
+        let on_server = |options| SharedTasks::of_paused(options, bounds(&policy), runtime);
+        let shared = shared::tasks(manifest.state(), folder, on_server)?;
         let logs = shared.unwrap_or_else(|| {
             let files = folder.join(manifest.server().state()).join(FOLDER);
             Arc::new(LocalTasks::new(bounds(&policy), Some(&files), LOST))
@@ -79,13 +81,9 @@ impl PausedRuns {
         Ok(Self { logs, policy })
     }
 
-    pub const fn policy(&self) -> &PausedPolicy {
-        &self.policy
-    }
-
     /// Keeps the log of a run under a new name, for the next round.
     pub async fn keep(&self, caller: &str, log: &str, within: Duration) -> Result<String, RunNotKept> {
-        let name = name().ok_or(RunNotKept::Full("the machine gives no random numbers"))?;
+        let name = random_name().ok_or(RunNotKept::Full("the machine gives no random numbers"))?;
         self.keep_as(&name, caller, log, within).await.map(|()| name)
     }
 
@@ -147,13 +145,6 @@ async fn give_back(state: &dyn SharedState, claim: Claim) {
     if let Err(away) = state.give_back(claim).await {
         tracing::warn!("a paused run cannot go on: {}", away.internal());
     }
-}
-
-/// A new random name, in the form of a task's. `None` if the machine gives no random numbers.
-pub fn name() -> Option<String> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).ok()?;
-    Some(format!("{:032x}", u128::from_ne_bytes(random)))
 }
 
 fn bounds(policy: &PausedPolicy) -> TaskBounds {

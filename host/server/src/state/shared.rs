@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use toolcell_policy::{Manifest, RatesWhileAway, SecretSource, SharedServer, StatePolicy};
 use toolcell_shared::{
-    Arrangement, Bus, Kept, LocalRatesWhileAway, LostTask, SharedState, SharedTasks, Shelf, TaskBounds, Tasks, Valkey,
-    ValkeyOptions,
+    Arrangement, BadAddress, Bus, Kept, SharedState, SharedTasks, Shelf, Tasks, Valkey, ValkeyOptions,
 };
 
 use crate::error::StartError;
@@ -29,45 +28,26 @@ pub struct Shared {
 pub fn open(policy: &StatePolicy, folder: &Path) -> Result<Option<Shared>, StartError> {
     let Some(server) = policy.shared() else { return Ok(None) };
     let options = options(policy, server, folder)?;
-    let shelf = Shelf::new(options.clone());
-    let resources = Arc::new(shelf.map_err(|problem| StartError::refused(format!("[state]: {problem}")))?);
-    let valkey = Valkey::new(options).map_err(|problem| StartError::refused(format!("[state]: {problem}")))?;
-    let valkey = Arc::new(valkey);
-    let bus: Arc<dyn Bus> = Arc::<Valkey>::clone(&valkey);
-    let state: Arc<dyn SharedState> = match policy.rates_while_away() {
+    let resources = Arc::new(Shelf::new(options.clone()).map_err(refused)?);
+    let valkey = Valkey::new(options).map_err(refused)?;
+    let state = Arc::new(match policy.rates_while_away() {
         RatesWhileAway::Closed => valkey,
-        RatesWhileAway::Local => Arc::new(LocalRatesWhileAway::new(valkey)),
-    };
+        RatesWhileAway::Local => valkey.counting_here_while_away(),
+    });
+    let bus: Arc<dyn Bus> = Arc::<Valkey>::clone(&state);
     Ok(Some(Shared { state, bus, resources }))
 }
 
-/// Tasks on the server that replicas share; `None` if each process keeps its own. Relative paths
-/// start from `folder`.
+/// Tasks that `make` keeps on the server that replicas share; `None` if each process keeps its own.
+/// Relative paths start from `folder`.
 pub fn tasks(
     policy: Option<&StatePolicy>,
     folder: &Path,
-    bounds: TaskBounds,
-    lost: LostTask,
-    runtime: &Handle,
+    make: impl FnOnce(ValkeyOptions) -> Result<SharedTasks, BadAddress>,
 ) -> Result<Option<Arc<dyn Tasks>>, StartError> {
     let Some((policy, server)) = policy.and_then(|policy| Some((policy, policy.shared()?))) else { return Ok(None) };
-    let tasks = SharedTasks::new(options(policy, server, folder)?, bounds, lost, runtime);
-    let tasks = tasks.map_err(|problem| StartError::refused(format!("[state]: {problem}")))?;
+    let tasks = make(options(policy, server, folder)?).map_err(refused)?;
     Ok(Some(Arc::new(tasks)))
-}
-
-/// Paused runs on the server that replicas share; `None` if each process keeps its own. Relative
-/// paths start from `folder`.
-pub fn paused(
-    policy: Option<&StatePolicy>,
-    folder: &Path,
-    bounds: TaskBounds,
-    runtime: &Handle,
-) -> Result<Option<Arc<dyn Tasks>>, StartError> {
-    let Some((policy, server)) = policy.and_then(|policy| Some((policy, policy.shared()?))) else { return Ok(None) };
-    let paused = SharedTasks::of_paused(options(policy, server, folder)?, bounds, runtime);
-    let paused = paused.map_err(|problem| StartError::refused(format!("[state]: {problem}")))?;
-    Ok(Some(Arc::new(paused)))
 }
 
 /// State of tools on the server that replicas share. Opened for the first component that is granted
@@ -93,8 +73,7 @@ impl SharedKept {
     fn open(&self) -> Result<Option<Arc<Kept>>, StartError> {
         let Some(policy) = &self.policy else { return Ok(None) };
         let Some(server) = policy.shared() else { return Ok(None) };
-        let kept = Kept::new(options(policy, server, &self.folder)?);
-        kept.map(Some).map_err(|problem| StartError::refused(format!("[state]: {problem}")))
+        Kept::new(options(policy, server, &self.folder)?).map(Some).map_err(refused)
     }
 }
 
@@ -123,6 +102,10 @@ pub fn share_logins(
     let kept = kept.get().map_err(|error| StartError::refused(error.to_string()))?;
     kept.into_iter().for_each(|kept| logins.share(Arc::clone(kept), Arc::clone(state), runtime.clone()));
     Ok(())
+}
+
+fn refused(problem: BadAddress) -> StartError {
+    StartError::refused(format!("[state]: {problem}"))
 }
 
 fn options(policy: &StatePolicy, server: &SharedServer, folder: &Path) -> Result<ValkeyOptions, StartError> {

@@ -4,15 +4,15 @@ use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 use toolcell_mcp::{Host, LOST_TASK, McpServer, TaskOptions};
 use toolcell_policy::{Manifest, TasksPolicy};
 use toolcell_shared::{
-    Away, Bus, Changed, Creation, LocalTasks, NewTask, News, Subscription, TaskBounds, TaskChange, TaskRecord,
-    TaskStatus, Tasks,
+    Away, Bus, Changed, Creation, LocalTasks, NewTask, News, SharedTasks, Subscription, TaskBounds, TaskChange,
+    TaskRecord, TaskStatus, Tasks,
 };
 
 use crate::error::StartError;
+use crate::owned_task::OwnedTask;
 use crate::replicas::bus::publish;
 use crate::state::shared;
 
@@ -27,7 +27,7 @@ const FOLDER: &str = "tasks";
 pub struct KeptTasks {
     tasks: Arc<dyn Tasks>,
     bus: Arc<dyn Bus>,
-    hearing: std::sync::OnceLock<JoinHandle<()>>,
+    _hearing: OwnedTask,
 }
 
 impl KeptTasks {
@@ -44,7 +44,8 @@ impl KeptTasks {
         runtime: &Handle,
     ) -> Result<Arc<Self>, StartError> {
         let policy = manifest.tasks();
-        let shared = shared::tasks(manifest.state(), folder, bounds(policy), LOST_TASK, runtime)?;
+        let on_server = |options| SharedTasks::new(options, bounds(policy), LOST_TASK, runtime);
+        let shared = shared::tasks(manifest.state(), folder, on_server)?;
         let tasks: Arc<dyn Tasks> = shared.unwrap_or_else(|| {
             let files = folder.join(manifest.server().state()).join(FOLDER);
             let bus = Arc::clone(&bus);
@@ -59,8 +60,8 @@ impl KeptTasks {
         });
         let _inside = runtime.enter();
         let heard = bus.subscribe(&[CHANNEL]);
-        let kept = Arc::new(Self { tasks, bus, hearing: std::sync::OnceLock::new() });
-        let _ = kept.hearing.set(runtime.spawn(listen(Arc::downgrade(server), heard)));
+        let hearing = OwnedTask(runtime.spawn(listen(Arc::downgrade(server), heard)));
+        let kept = Arc::new(Self { tasks, bus, _hearing: hearing });
         let options = TaskOptions {
             ttl: policy.ttl(),
             ttl_max: policy.ttl_max(),
@@ -77,12 +78,6 @@ impl KeptTasks {
         if let Err(error) = publish(&*self.bus, CHANNEL, id.as_bytes()).await {
             tracing::debug!("other replicas are not notified that a task has changed: {error}");
         }
-    }
-}
-
-impl Drop for KeptTasks {
-    fn drop(&mut self) {
-        self.hearing.get().into_iter().for_each(JoinHandle::abort);
     }
 }
 

@@ -1,8 +1,9 @@
 //! Subscribers with their queues, and the format of messages on the wire.
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::MESSAGE_BYTES_MAX;
@@ -90,7 +91,7 @@ impl Subscription {
 
 impl SubscriptionQueue {
     fn take(&self) -> Option<News> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if std::mem::take(&mut waiting.began) {
             return Some(News::Listening);
         }
@@ -100,7 +101,7 @@ impl SubscriptionQueue {
     }
 
     fn push(&self, message: &[u8]) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if waiting.messages.len() >= QUEUED_MAX || waiting.bytes + message.len() > QUEUED_BYTES_MAX {
             // A subscriber that reads too slowly starts over.
             *waiting = WaitingMessages { began: true, ..WaitingMessages::default() };
@@ -113,14 +114,9 @@ impl SubscriptionQueue {
 
     fn begin(&self) {
         if !self.listens.swap(true, Ordering::AcqRel) {
-            self.waiting().began = true;
+            self.waiting.lock().began = true;
             self.ready.notify_one();
         }
-    }
-
-    /// The queue is consistent even after a panic.
-    fn waiting(&self) -> MutexGuard<'_, WaitingMessages> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -129,7 +125,7 @@ impl Subscribers {
     pub fn add(&self, channels: &[&str]) -> Subscription {
         let channels = channels.iter().map(|channel| (*channel).to_owned()).collect();
         let queue = Arc::new(SubscriptionQueue { channels, ..SubscriptionQueue::default() });
-        self.queues().push(Arc::downgrade(&queue));
+        self.queues.lock().push(Arc::downgrade(&queue));
         Subscription { queue }
     }
 
@@ -162,19 +158,15 @@ impl Subscribers {
     /// version, are dropped.
     pub fn pass_on_wire(&self, channel: &str, bytes: &[u8]) {
         let Some(WireMessage { number, message }) = from_wire(bytes) else { return };
-        if self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_new(number) {
+        if self.seen.lock().is_new(number) {
             self.pass_on(channel, message);
         }
     }
 
     fn held(&self) -> Vec<Arc<SubscriptionQueue>> {
-        let mut queues = self.queues();
+        let mut queues = self.queues.lock();
         queues.retain(|queue| queue.strong_count() > 0);
         queues.iter().filter_map(Weak::upgrade).collect()
-    }
-
-    fn queues(&self) -> MutexGuard<'_, Vec<Weak<SubscriptionQueue>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -245,7 +237,7 @@ mod tests {
         let long = vec![0; MESSAGE_BYTES_MAX];
         for _ in 0..100 {
             subscribers.pass_on("all", &long);
-            assert!(subscription.queue.waiting().bytes <= QUEUED_BYTES_MAX);
+            assert!(subscription.queue.waiting.lock().bytes <= QUEUED_BYTES_MAX);
         }
         assert_eq!(subscription.queue.take(), Some(News::Listening));
     }

@@ -1,9 +1,10 @@
 //! The bus over a server's channels: one connection for all subscriptions of a process.
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use redis::{PushInfo, PushKind, RedisResult, Value};
 use tokio::sync::Notify;
@@ -49,7 +50,7 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        if let Some(task) = self.task.get_mut().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(task) = self.task.get_mut() {
             task.abort();
         }
     }
@@ -70,7 +71,7 @@ impl Bus for Valkey {
     fn subscribe(&self, channels: &[&str]) -> Subscription {
         let Listening { shared, task } = &self.listening;
         let subscription = shared.subscribers.add(channels);
-        let mut task = task.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut task = task.lock();
         if task.is_none() {
             *task = Some(tokio::spawn(Arc::clone(shared).listen()));
         }

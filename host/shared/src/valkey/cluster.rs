@@ -3,10 +3,11 @@
 //! The client's own cluster support does not suffice. It loads a script on every node or on none,
 //! so that one unreachable node would fail the scripts of all. It would also have `rand` built with
 //! other features, and `wasmtime-wasi` with it.
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use redis::aio::{AsyncPushSender, MultiplexedConnection};
 use redis::{ErrorKind, FromRedisValue, RedisError, RedisResult, Value};
 use tokio::task::JoinSet;
@@ -93,12 +94,12 @@ impl Cluster {
 
     /// The node of a slot. Looks it up if it is not known.
     async fn node_of(&self, slot: u16, until: Instant) -> Result<Arc<Connection>, Away> {
-        if let Some(node) = self.table().node_of(slot) {
+        if let Some(node) = self.table.lock().node_of(slot) {
             return Ok(node);
         }
         let looked_up = tokio::time::timeout_at(until, async {
             let _turn = self.looking_up.lock().await;
-            let known = self.table().node_of(slot);
+            let known = self.table.lock().node_of(slot);
             match known {
                 Some(node) => Ok(node),
                 None => self.look_up(slot).await,
@@ -124,7 +125,7 @@ impl Cluster {
             match answer {
                 Ok(Ok(ranges)) => {
                     self.take_over(&ranges)?;
-                    let node = self.table().node_of(slot);
+                    let node = self.table.lock().node_of(slot);
                     return node.ok_or_else(|| Away::new(format!("no node of the cluster has slot {slot}")));
                 }
                 Ok(Err(away)) => problem = away,
@@ -136,7 +137,7 @@ impl Cluster {
 
     /// All nodes, each once, and the one that failed.
     fn known(&self) -> (Vec<Arc<Connection>>, Option<Address>) {
-        let table = self.table();
+        let table = self.table.lock();
         let named = self.named.iter().filter(|named| !table.nodes.iter().any(|node| node.place() == named.place()));
         (table.nodes.iter().chain(named).map(Arc::clone).collect(), table.failed.clone())
     }
@@ -159,14 +160,14 @@ impl Cluster {
                 slots.fill(number);
             }
         }
-        let mut table = self.table();
+        let mut table = self.table.lock();
         (table.nodes, table.slots, table.failed) = (nodes, slots, None);
         Ok(())
     }
 
     /// A connection for listening, to another node each time, since some may be unreachable.
     pub async fn listening(&self, push: impl AsyncPushSender) -> RedisResult<MultiplexedConnection> {
-        let nodes: Vec<_> = self.table().nodes.iter().chain(&self.named).map(Arc::clone).collect();
+        let nodes: Vec<_> = self.table.lock().nodes.iter().chain(&self.named).map(Arc::clone).collect();
         let turn = self.look_ups.fetch_add(1, Ordering::Relaxed) % nodes.len().max(1);
         match nodes.get(turn) {
             Some(node) => node.listening(push).await,
@@ -176,7 +177,8 @@ impl Cluster {
 
     /// The connection to this node.
     fn node_at(&self, place: &Address) -> Result<Arc<Connection>, Away> {
-        let found = self.table().nodes.iter().chain(&self.named).find(|node| node.place() == place).map(Arc::clone);
+        let found =
+            self.table.lock().nodes.iter().chain(&self.named).find(|node| node.place() == place).map(Arc::clone);
         match found {
             Some(node) => Ok(node),
             None => Connection::to(place, &self.opener, self.within)
@@ -187,7 +189,7 @@ impl Cluster {
 
     /// Assigns a slot to a node, after a redirect.
     fn give(&self, slot: u16, node: &Arc<Connection>) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let known = table.nodes.iter().position(|known| known.place() == node.place());
         let place = known.unwrap_or(table.nodes.len());
         if place >= NODES_MAX {
@@ -203,17 +205,12 @@ impl Cluster {
 
     /// Removes all slots of a node that failed: another may have them now.
     fn forget(&self, node: &Connection) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         table.failed = Some(node.place().clone());
         let place = table.nodes.iter().position(|known| known.place() == node.place());
         if let Some(number) = place.and_then(|place| u16::try_from(place).ok()) {
             table.slots.iter_mut().filter(|owner| **owner == number).for_each(|owner| *owner = NOBODY);
         }
-    }
-
-    /// The table is consistent even after a panic.
-    fn table(&self) -> MutexGuard<'_, SlotTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -313,7 +310,7 @@ mod tests {
         let beyond = SlotRange { first: 16_000, last: 60_000, place: place("127.0.0.1", 2) };
         let backwards = SlotRange { first: 9, last: 3, place: place("127.0.0.1", 2) };
         cluster.take_over(&[beyond, backwards]).unwrap();
-        assert!(cluster.table().slots.iter().all(|owner| *owner == NOBODY));
+        assert!(cluster.table.lock().slots.iter().all(|owner| *owner == NOBODY));
         let many = (0..1_001).map(|port| SlotRange { first: port, last: port, place: place("127.0.0.1", port) });
         assert!(cluster.take_over(&many.collect::<Vec<_>>()).unwrap_err().internal().contains("1000"));
     }

@@ -5,9 +5,9 @@
 //! rejects the hello, as one does while it loads its data or after its password was changed.
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use redis::aio::{AsyncPushSender, MultiplexedConnection};
 use redis::{AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind};
 use tokio::time::Instant;
@@ -131,7 +131,7 @@ impl Connection {
             return Err(Failed::LeftAlone(Away::new(format!("{} did not answer a moment ago", self.place))));
         }
         loop {
-            let number = self.current().number;
+            let number = self.current.lock().number;
             let tried = tokio::time::timeout_at(until, self.try_once(operation, is_asking)).await;
             let (reason, is_passing) = match tried {
                 Ok(Ok(answer)) => {
@@ -182,15 +182,15 @@ impl Connection {
     }
 
     async fn connected(&self) -> RedisResult<MultiplexedConnection> {
-        if let Some(connection) = self.current().connection.clone() {
+        if let Some(connection) = self.current.lock().connection.clone() {
             return Ok(connection);
         }
         let _turn = self.connecting.lock().await;
-        if let Some(connection) = self.current().connection.clone() {
+        if let Some(connection) = self.current.lock().connection.clone() {
             return Ok(connection);
         }
         let connection = self.connect(&config()).await?;
-        self.current().connection = Some(connection.clone());
+        self.current.lock().connection = Some(connection.clone());
         Ok(connection)
     }
 
@@ -203,7 +203,7 @@ impl Connection {
 
     /// Drops the connection with this number.
     fn lose(&self, number: u64) {
-        let mut current = self.current();
+        let mut current = self.current.lock();
         if current.number == number {
             current.number += 1;
             current.connection = None;
@@ -257,11 +257,6 @@ impl Connection {
 
     fn now_ms(&self) -> u64 {
         millis(self.started.elapsed())
-    }
-
-    /// The value is consistent even after a panic.
-    fn current(&self) -> MutexGuard<'_, CurrentConnection> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

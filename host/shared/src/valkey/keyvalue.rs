@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use super::keys::Keys;
 use super::operation::Operation;
 use super::servers::Servers;
-use super::{BadAddress, ValkeyOptions, millis};
+use super::{BadAddress, ValkeyOptions, millis, random};
 use crate::Away;
 
 /// Number of keys above which an operation is large: about a tenth of a millisecond of the server's
@@ -134,8 +134,6 @@ impl Kept {
     ///
     /// [`BadAddress`].
     pub fn new(options: ValkeyOptions) -> Result<Arc<Self>, BadAddress> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|error| BadAddress::new(format!("no random numbers: {error}")))?;
         Ok(Arc::new(Self {
             keys: Keys::new(&options.prefix),
             within: options.within,
@@ -147,7 +145,7 @@ impl Kept {
             },
             read: Arc::new(Script::new(include_str!("keyvalue_read.lua"))),
             write: Arc::new(Script::new(include_str!("keyvalue_write.lua"))),
-            process: format!("{:016x}", u64::from_ne_bytes(random)),
+            process: format!("{:016x}", random()?),
             changes: AtomicU64::new(0),
             turn: Arc::new(Semaphore::new(1)),
         }))
@@ -358,12 +356,7 @@ impl OwnedValue {
             Self::Command(command) => connection.run_longer(Operation::Command(&command), longer).await,
             Self::Script(script, keys, arguments) => {
                 let mut invocation: ScriptInvocation<'_> = script.prepare_invoke();
-                for key in keys {
-                    invocation.key(key);
-                }
-                for argument in arguments {
-                    invocation.arg(argument);
-                }
+                invocation.key(keys).arg(arguments);
                 connection.run_longer(Operation::Script(&invocation), longer).await
             }
         }

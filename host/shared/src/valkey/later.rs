@@ -43,12 +43,7 @@ pub struct Later {
 impl Owned {
     pub fn invocation(&self) -> ScriptInvocation<'_> {
         let mut invocation = self.script.prepare_invoke();
-        for key in &self.keys {
-            invocation.key(key);
-        }
-        for argument in &self.arguments {
-            invocation.arg(argument);
-        }
+        invocation.key(&self.keys).arg(&self.arguments);
         invocation
     }
 
@@ -75,14 +70,18 @@ impl Later {
             tracing::warn!("shared state: no room to keep what could not be sent to the server");
             return;
         };
-        let operation = ServerOperation { servers: Arc::clone(&self.servers), operation };
+        let servers = Arc::clone(&self.servers);
         let turns = Arc::clone(&self.turns);
         let until = Instant::now() + time;
         // It ends when its time is over, or with the runtime.
         drop(tokio::spawn(async move {
+            let attempt = || async {
+                let done: Result<i64, Away> = servers.run(Operation::Script(&operation.invocation())).await;
+                done.is_ok()
+            };
             for _ in 0..times {
                 sleep(TRY_AGAIN_AFTER).await;
-                if !done_in_a_turn(&turns, &operation, until).await {
+                if !done_in_a_turn(&turns, attempt, until).await {
                     break;
                 }
             }
@@ -91,30 +90,12 @@ impl Later {
     }
 }
 
-/// Something that may have to be retried.
-trait TriedAgain {
-    /// Tries once. True if it is done.
-    fn attempt(&self) -> impl Future<Output = bool> + Send;
-}
-
-struct ServerOperation {
-    servers: Arc<Servers>,
-    operation: Owned,
-}
-
-impl TriedAgain for ServerOperation {
-    async fn attempt(&self) -> bool {
-        let invocation = self.operation.invocation();
-        let done: Result<i64, Away> = self.servers.run(Operation::Script(&invocation)).await;
-        done.is_ok()
-    }
-}
-
-/// Does something in a turn, and keeps the turn until it is done. False if its time is over first.
-async fn done_in_a_turn(turns: &Semaphore, operation: &impl TriedAgain, until: Instant) -> bool {
+/// Attempts something in a turn, and keeps the turn until it is done. False if its time is over
+/// first.
+async fn done_in_a_turn<F: Future<Output = bool>>(turns: &Semaphore, attempt: impl Fn() -> F, until: Instant) -> bool {
     let Ok(Ok(_turn)) = timeout_at(until, turns.acquire()).await else { return false };
     while Instant::now() < until {
-        if operation.attempt().await {
+        if attempt().await {
             return true;
         }
         sleep(TRY_AGAIN_AFTER).await;
@@ -148,9 +129,7 @@ mod tests {
         fn trying(&self) -> usize {
             self.trying.load(Ordering::SeqCst)
         }
-    }
 
-    impl TriedAgain for Closed {
         async fn attempt(&self) -> bool {
             self.trying.fetch_add(1, Ordering::SeqCst);
             self.answers.acquire().await.unwrap().forget();
@@ -178,7 +157,8 @@ mod tests {
         let closed = Closed::new();
         let until = Instant::now() + Duration::from_secs(3_600);
         // The runtime would suspend a task that asks for this many turns.
-        let operation = || -> WaitingFuture<'_> { Box::pin(unconstrained(done_in_a_turn(&turns, &closed, until))) };
+        let operation =
+            || -> WaitingFuture<'_> { Box::pin(unconstrained(done_in_a_turn(&turns, || closed.attempt(), until))) };
         let mut waiting: Vec<WaitingFuture<'_>> = (0..100).map(|_| operation()).collect();
         assert_eq!(done_of(&mut waiting), 0);
         assert_eq!(closed.trying(), 16);
@@ -197,7 +177,7 @@ mod tests {
     #[tokio::test]
     async fn whatever_gets_no_turn_in_its_time_is_given_up() {
         let closed = Closed::new();
-        assert!(!done_in_a_turn(&Semaphore::new(0), &closed, Instant::now()).await);
+        assert!(!done_in_a_turn(&Semaphore::new(0), || closed.attempt(), Instant::now()).await);
         assert_eq!(closed.trying(), 0);
     }
 }

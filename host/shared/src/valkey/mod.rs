@@ -26,7 +26,7 @@ use redis::{FromRedisValue, Script, ScriptInvocation};
 use crate::digest::{DIGEST_CHARS, digest};
 use crate::requests::{OF_CALLER_BYTES_MAX, OF_CALLER_MAX};
 use crate::state::{REPLICATED_SET_ENTRIES_MAX, REPLICATED_SET_ENTRY_BYTES_MAX};
-use crate::{AllowanceName, Away, Begun, Claim, Claimed, Place, Posted, Request, SharedState, Taken};
+use crate::{AllowanceName, Away, Begun, Claim, Claimed, Embedded, Place, Posted, Request, SharedState, Taken};
 use bus::Listening;
 use keys::Keys;
 pub use keyvalue::{Bucket, Kept, NotKept, Quota};
@@ -59,6 +59,8 @@ pub struct Valkey {
     listening: Listening,
     keys: Keys,
     places: Arc<Places>,
+    /// Rates and running calls of this process, for the time in which the server is unreachable.
+    here: Option<Embedded>,
     rates: Script,
     claim: Script,
     give_back: Script,
@@ -81,9 +83,8 @@ impl Valkey {
     ///
     /// [`BadAddress`].
     pub fn new(options: ValkeyOptions) -> Result<Self, BadAddress> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|error| BadAddress::new(format_args!("no random numbers: {error}")))?;
-        let process = format!("{:016x}", u64::from_ne_bytes(random));
+        let random = random()?;
+        let process = format!("{random:016x}");
         let keys = Keys::new(&options.prefix);
         let copied = (options.copies > 0).then(|| Servers::new(options.clone())).transpose()?;
         let servers = Arc::new(Servers::new(ValkeyOptions { copies: 0, ..options })?);
@@ -95,6 +96,7 @@ impl Valkey {
             later: Later::new(Arc::clone(&copied)),
             copied,
             servers,
+            here: None,
             rates: Script::new(include_str!("rates.lua")),
             claim: Script::new(include_str!("claim.lua")),
             give_back: Script::new(include_str!("give_back.lua")),
@@ -104,8 +106,14 @@ impl Valkey {
             posted: Script::new(include_str!("posted.lua")),
             process,
             claims: AtomicU64::new(0),
-            messages: (u64::from_ne_bytes(random), AtomicU64::new(0)),
+            messages: (random, AtomicU64::new(0)),
         })
+    }
+
+    /// Counts rates and running calls in this process while the server is unreachable.
+    #[must_use]
+    pub fn counting_here_while_away(self) -> Self {
+        Self { here: Some(Embedded::default()), ..self }
     }
 
     /// A unique name.
@@ -145,16 +153,7 @@ impl Valkey {
         }
     }
 
-    /// Writes something that a caller relies on: replicas must have it, if the manifest requires
-    /// that.
-    async fn write<T: FromRedisValue>(&self, operation: Operation<'_>) -> Result<T, Away> {
-        self.copied.run(operation).await
-    }
-}
-
-#[async_trait]
-impl SharedState for Valkey {
-    async fn take(&self, caller: &str, allowances: &[AllowanceName<'_>]) -> Result<Taken, Away> {
+    async fn take_shared(&self, caller: &str, allowances: &[AllowanceName<'_>]) -> Result<Taken, Away> {
         let mut script = self.rates.prepare_invoke();
         for allowance in allowances {
             script.key(self.keys.rate(caller, allowance.scope));
@@ -169,12 +168,34 @@ impl SharedState for Valkey {
         })
     }
 
+    /// Writes something that a caller relies on: replicas must have it, if the manifest requires
+    /// that.
+    async fn write<T: FromRedisValue>(&self, operation: Operation<'_>) -> Result<T, Away> {
+        self.copied.run(operation).await
+    }
+}
+
+#[async_trait]
+impl SharedState for Valkey {
+    async fn take(&self, caller: &str, allowances: &[AllowanceName<'_>]) -> Result<Taken, Away> {
+        match (self.take_shared(caller, allowances).await, &self.here) {
+            (Err(_), Some(here)) => here.take(caller, allowances).await,
+            (taken, _) => taken,
+        }
+    }
+
     async fn enter(&self, name: &str, most: usize) -> Result<Option<Place>, Away> {
-        self.places.enter(self.keys.run(name), most).await
+        match (self.places.enter(self.keys.run(name), most).await, &self.here) {
+            (Err(_), Some(here)) => here.enter(name, most).await,
+            (entered, _) => entered,
+        }
     }
 
     async fn wait(&self, name: &str, most: usize) -> Result<Place, Away> {
-        self.places.wait(self.keys.run(name), most).await
+        match (self.places.wait(self.keys.run(name), most).await, &self.here) {
+            (Err(_), Some(here)) => here.wait(name, most).await,
+            (waited, _) => waited,
+        }
     }
 
     async fn claim(&self, caller: &str, name: &str, time: Duration) -> Result<Claimed, Away> {
@@ -267,6 +288,11 @@ impl SharedState for Valkey {
         let found = found.into_iter().take(REPLICATED_SET_ENTRIES_MAX);
         Ok(found.map(|(entry, left)| Posted { entry, left: Duration::from_millis(left) }).collect())
     }
+}
+
+/// A random number, for the name of a process.
+fn random() -> Result<u64, BadAddress> {
+    getrandom::u64().map_err(|error| BadAddress::new(format_args!("no random numbers: {error}")))
 }
 
 /// Whole milliseconds, at least one: the server rejects zero.

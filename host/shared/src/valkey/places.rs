@@ -2,9 +2,10 @@
 //! held, so that those of a replica that died are released.
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use redis::Script;
 
 use super::keys::RunKeys;
@@ -87,7 +88,7 @@ impl Places {
 
     /// Takes one of `most` places. `None` if all are taken, or if others wait.
     pub(super) async fn enter(self: &Arc<Self>, keys: RunKeys, most: usize) -> Result<Option<Place>, Away> {
-        if self.state().lines.is_waited_for(&keys.places) {
+        if self.state.lock().lines.is_waited_for(&keys.places) {
             return Ok(None);
         }
         match self.idle(&keys.places) {
@@ -102,7 +103,7 @@ impl Places {
         if let Some(place) = self.idle(&keys.places) {
             return Ok(place);
         }
-        let (receiver, is_first) = self.state().lines.join(&keys.places, most);
+        let (receiver, is_first) = self.state.lock().lines.join(&keys.places, most);
         if is_first {
             drop(tokio::spawn(Arc::clone(self).ask_for_line(keys)));
         }
@@ -111,7 +112,7 @@ impl Places {
 
     /// A place of this replica that no call uses.
     fn idle(self: &Arc<Self>, key: &str) -> Option<Place> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let holder = loop {
             let holder = state.idle.get_mut(key)?.pop()?;
             if state.held.get(&holder).is_some_and(HeldPlace::may_be_passed_on) {
@@ -120,7 +121,7 @@ impl Places {
             // It is being released.
             drop(state);
             Arc::clone(self).give_back(&holder);
-            state = self.state();
+            state = self.state.lock();
         };
         drop(state);
         Some(self.place(holder))
@@ -131,7 +132,7 @@ impl Places {
         let mut pause = ASKS_AGAIN_AFTER;
         let mut waits_there = false;
         loop {
-            let next = self.state().lines.next(&keys.places);
+            let next = self.state.lock().lines.next(&keys.places);
             let Some(LineQuestion { most, left }) = next else { break };
             match self.ask(&keys, most, true).await {
                 Ok(Some(place)) => {
@@ -159,7 +160,7 @@ impl Places {
     fn give(&self, key: &str, place: Place) {
         let mut place = Ok(place);
         loop {
-            let Some(first) = self.state().lines.leave(key) else { return };
+            let Some(first) = self.state.lock().lines.leave(key) else { return };
             match first.send(place) {
                 Ok(()) => return,
                 Err(unwanted) => place = unwanted,
@@ -168,7 +169,7 @@ impl Places {
     }
 
     fn refuse(&self, key: &str, away: &Away) {
-        let all = self.state().lines.leave_all(key);
+        let all = self.state.lock().lines.leave_all(key);
         for one in all {
             // The waiter may have given up.
             let _ = one.send(Err(away.clone()));
@@ -177,7 +178,7 @@ impl Places {
 
     async fn ask(self: &Arc<Self>, keys: &RunKeys, most: usize, waits: bool) -> Result<Option<Place>, Away> {
         let holder = format!("{}-{:x}", self.process, self.holders.fetch_add(1, Ordering::Relaxed));
-        self.state().held.insert(holder.clone(), HeldPlace { keys: keys.clone(), since: None, is_spare: false });
+        self.state.lock().held.insert(holder.clone(), HeldPlace { keys: keys.clone(), since: None, is_spare: false });
         // Also releases a place whose grant was lost, since the waiter may have given up.
         let place = self.place(holder.clone());
         let most = u64::try_from(most).unwrap_or(ANY);
@@ -185,7 +186,7 @@ impl Places {
             self.hold(&holder, free >= most - most / 4);
             return Ok(Some(place));
         }
-        self.state().held.remove(&holder);
+        self.state.lock().held.remove(&holder);
         place.forget();
         Ok(None)
     }
@@ -206,7 +207,7 @@ impl Places {
 
     /// Records that the server granted this place.
     fn hold(self: &Arc<Self>, holder: &str, is_spare: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(held) = state.held.get_mut(holder) {
             (held.since, held.is_spare) = (Some(Instant::now()), is_spare);
         }
@@ -236,7 +237,7 @@ impl Places {
     fn keep(self: &Arc<Self>, holder: &str) -> bool {
         // Without a runtime the process is ending.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return false };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let held = state.held.get(holder).filter(|held| held.is_spare && held.may_be_passed_on());
         let Some(key) = held.map(|held| held.keys.places.clone()) else { return false };
         state.idle.entry(key).or_default().push(holder.to_owned());
@@ -261,7 +262,7 @@ impl Places {
 
     /// The holders of places that are idle for long, and true if no others are idle.
     fn idle_for_long(&self) -> (Vec<String>, bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let PlacesState { held, idle, is_cleared, .. } = &mut *state;
         let mut over = Vec::new();
         idle.retain(|_, holders| {
@@ -275,19 +276,19 @@ impl Places {
 
     /// Releases a place on the server.
     fn give_back(self: Arc<Self>, holder: &str) {
-        let Some(HeldPlace { keys, .. }) = self.state().held.remove(holder) else { return };
+        let Some(HeldPlace { keys, .. }) = self.state.lock().held.remove(holder) else { return };
         let holder = holder.to_owned();
         // Without a runtime the process is ending, and its leases expire.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         drop(runtime.spawn(async move {
             self.leave_there(&keys, &holder).await;
-            self.state().lines.is_left(&keys.places);
+            self.state.lock().lines.is_left(&keys.places);
         }));
     }
 
     /// The call to which this place is passed on.
     fn next_for(&self, holder: &str) -> Option<super::line::Sender> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let held = state.held.get(holder)?;
         let key = held.may_be_passed_on().then(|| held.keys.places.clone())?;
         state.lines.leave(&key)
@@ -310,7 +311,7 @@ impl Places {
                 // If the server is unreachable, the next renewal may succeed.
                 let _ = this.take(&keys, &holder, ANY, false).await;
                 // A place that was released meanwhile is released again.
-                let is_left = !this.state().held.contains_key(&holder);
+                let is_left = !this.state.lock().held.contains_key(&holder);
                 if is_left {
                     this.leave_there(&keys, &holder).await;
                 }
@@ -320,16 +321,11 @@ impl Places {
 
     /// The places that were granted longer ago than the interval. `None` if none is held.
     fn held_for_long(&self) -> Option<Vec<(String, RunKeys)>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_kept = !state.held.is_empty();
         let is_long = |held: &HeldPlace| held.since.is_some_and(|since| since.elapsed() >= AGAIN_EVERY);
         let long = state.held.iter().filter(|(_, held)| is_long(held));
         let long = long.map(|(holder, held)| (holder.clone(), held.keys.clone())).collect();
         state.is_kept.then_some(long)
-    }
-
-    /// The entries are consistent even after a panic.
-    fn state(&self) -> MutexGuard<'_, PlacesState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use super::keys::Keys;
 use super::operation::Operation;
 use super::servers::Servers;
-use super::{BadAddress, ValkeyOptions, millis};
+use super::{BadAddress, ValkeyOptions, millis, random};
 use crate::Away;
 use crate::digest::digest;
 use crate::tasks::{Changed, Creation, LostTask, NewTask, TaskBounds, TaskChange, TaskRecord, TaskStatus, Tasks};
@@ -88,15 +88,13 @@ impl SharedTasks {
         lost: LostTask,
         runtime: &Handle,
     ) -> Result<Self, BadAddress> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|error| BadAddress::new(format_args!("no random numbers: {error}")))?;
         let inner = SharedTasksInner {
             keys: Keys::new(&options.prefix),
             servers: Servers::new(options)?,
             script: Script::new(include_str!("tasks.lua")),
             bounds,
             lost,
-            process: format!("{:016x}", u64::from_ne_bytes(random)),
+            process: format!("{:016x}", random()?),
             room,
         };
         Ok(Self { inner: Arc::new(inner), runtime: runtime.clone(), heartbeats: OnceLock::new() })

@@ -3,99 +3,91 @@
 /// Every interface that this host offers. wasmtime links a component that names another patch
 /// release of the same 0.2 or 0.3, older or newer.
 const OFFERED: [(&str, Versions); 48] = [
-    ("wasi:cli/environment", Versions::BothWasi),
-    ("wasi:cli/exit", Versions::BothWasi),
-    ("wasi:cli/stderr", Versions::BothWasi),
-    ("wasi:cli/stdin", Versions::BothWasi),
-    ("wasi:cli/stdout", Versions::BothWasi),
-    ("wasi:cli/terminal-input", Versions::BothWasi),
-    ("wasi:cli/terminal-output", Versions::BothWasi),
-    ("wasi:cli/terminal-stderr", Versions::BothWasi),
-    ("wasi:cli/terminal-stdin", Versions::BothWasi),
-    ("wasi:cli/terminal-stdout", Versions::BothWasi),
-    ("wasi:cli/types", Versions::LaterWasi),
-    ("wasi:clocks/monotonic-clock", Versions::BothWasi),
-    ("wasi:clocks/system-clock", Versions::LaterWasi),
-    ("wasi:clocks/types", Versions::LaterWasi),
-    ("wasi:clocks/wall-clock", Versions::Wasi),
+    ("wasi:cli/environment", Versions::BOTH_WASI),
+    ("wasi:cli/exit", Versions::BOTH_WASI),
+    ("wasi:cli/stderr", Versions::BOTH_WASI),
+    ("wasi:cli/stdin", Versions::BOTH_WASI),
+    ("wasi:cli/stdout", Versions::BOTH_WASI),
+    ("wasi:cli/terminal-input", Versions::BOTH_WASI),
+    ("wasi:cli/terminal-output", Versions::BOTH_WASI),
+    ("wasi:cli/terminal-stderr", Versions::BOTH_WASI),
+    ("wasi:cli/terminal-stdin", Versions::BOTH_WASI),
+    ("wasi:cli/terminal-stdout", Versions::BOTH_WASI),
+    ("wasi:cli/types", Versions::LATER_WASI),
+    ("wasi:clocks/monotonic-clock", Versions::BOTH_WASI),
+    ("wasi:clocks/system-clock", Versions::LATER_WASI),
+    ("wasi:clocks/types", Versions::LATER_WASI),
+    ("wasi:clocks/wall-clock", Versions::WASI),
     ("wasi:config/runtime", Versions::Drafts(&["0.2.0-draft"])),
     ("wasi:config/store", Versions::Drafts(&["0.2.0-draft", "0.2.0-draft-2024-09-27", "0.2.0-rc.1"])),
-    ("wasi:filesystem/preopens", Versions::BothWasi),
-    ("wasi:filesystem/types", Versions::BothWasi),
-    ("wasi:http/client", Versions::LaterWasi),
-    ("wasi:http/outgoing-handler", Versions::Wasi),
-    ("wasi:http/types", Versions::BothWasi),
-    ("wasi:io/error", Versions::Wasi),
-    ("wasi:io/poll", Versions::Wasi),
-    ("wasi:io/streams", Versions::Wasi),
+    ("wasi:filesystem/preopens", Versions::BOTH_WASI),
+    ("wasi:filesystem/types", Versions::BOTH_WASI),
+    ("wasi:http/client", Versions::LATER_WASI),
+    ("wasi:http/outgoing-handler", Versions::WASI),
+    ("wasi:http/types", Versions::BOTH_WASI),
+    ("wasi:io/error", Versions::WASI),
+    ("wasi:io/poll", Versions::WASI),
+    ("wasi:io/streams", Versions::WASI),
     ("wasi:keyvalue/atomics", Versions::Drafts(&["0.2.0-draft"])),
     ("wasi:keyvalue/batch", Versions::Drafts(&["0.2.0-draft"])),
     ("wasi:keyvalue/store", Versions::Drafts(&["0.2.0-draft"])),
     ("wasi:logging/logging", Versions::Drafts(&["", "0.1.0", "0.1.0-draft"])),
-    ("wasi:random/insecure", Versions::BothWasi),
-    ("wasi:random/insecure-seed", Versions::BothWasi),
-    ("wasi:random/random", Versions::BothWasi),
-    ("wasi:sockets/instance-network", Versions::Wasi),
-    ("wasi:sockets/ip-name-lookup", Versions::BothWasi),
-    ("wasi:sockets/network", Versions::Wasi),
-    ("wasi:sockets/tcp", Versions::Wasi),
-    ("wasi:sockets/tcp-create-socket", Versions::Wasi),
-    ("wasi:sockets/types", Versions::LaterWasi),
-    ("wasi:sockets/udp", Versions::Wasi),
-    ("wasi:sockets/udp-create-socket", Versions::Wasi),
-    ("toolcell:mcp/asking", Versions::Contract),
-    ("toolcell:mcp/calling", Versions::Contract),
-    ("toolcell:mcp/cancellation", Versions::Contract),
-    ("toolcell:mcp/log", Versions::Contract),
-    ("toolcell:mcp/progress", Versions::Contract),
-    ("toolcell:mcp/request", Versions::Contract),
-    ("toolcell:mcp/types", Versions::Contract),
-    ("toolcell:mcp/updates", Versions::Contract),
+    ("wasi:random/insecure", Versions::BOTH_WASI),
+    ("wasi:random/insecure-seed", Versions::BOTH_WASI),
+    ("wasi:random/random", Versions::BOTH_WASI),
+    ("wasi:sockets/instance-network", Versions::WASI),
+    ("wasi:sockets/ip-name-lookup", Versions::BOTH_WASI),
+    ("wasi:sockets/network", Versions::WASI),
+    ("wasi:sockets/tcp", Versions::WASI),
+    ("wasi:sockets/tcp-create-socket", Versions::WASI),
+    ("wasi:sockets/types", Versions::LATER_WASI),
+    ("wasi:sockets/udp", Versions::WASI),
+    ("wasi:sockets/udp-create-socket", Versions::WASI),
+    ("toolcell:mcp/asking", Versions::CONTRACT),
+    ("toolcell:mcp/calling", Versions::CONTRACT),
+    ("toolcell:mcp/cancellation", Versions::CONTRACT),
+    ("toolcell:mcp/log", Versions::CONTRACT),
+    ("toolcell:mcp/progress", Versions::CONTRACT),
+    ("toolcell:mcp/request", Versions::CONTRACT),
+    ("toolcell:mcp/types", Versions::CONTRACT),
+    ("toolcell:mcp/updates", Versions::CONTRACT),
 ];
 
 /// The versions in which an interface is offered.
 #[derive(Clone, Copy)]
 enum Versions {
-    /// Each release of WASI 0.2.
-    Wasi,
-    /// Each release of WASI 0.3, for components whose manifest says so.
-    LaterWasi,
-    /// Each release of both.
-    BothWasi,
+    /// Each release of these series.
+    Releases(&'static [&'static str]),
     /// Only these drafts, since a draft may differ from every other. Empty: without a version.
     Drafts(&'static [&'static str]),
-    /// Each version of the tool contract up to this host's own.
-    Contract,
 }
 
 impl Versions {
+    const WASI: Self = Self::Releases(&["0.2."]);
+    /// For components whose manifest says so.
+    const LATER_WASI: Self = Self::Releases(&["0.3."]);
+    const BOTH_WASI: Self = Self::Releases(&["0.2.", "0.3."]);
+    /// Each version of the tool contract up to this host's own.
+    const CONTRACT: Self = Self::Releases(&["1."]);
+
     fn contain(self, version: &str) -> bool {
         match self {
-            Self::Wasi => is_release(version, WASI_RELEASES),
-            Self::LaterWasi => is_release(version, LATER_WASI_RELEASES),
-            Self::BothWasi => is_release(version, WASI_RELEASES) || is_release(version, LATER_WASI_RELEASES),
+            Self::Releases(series) => series.iter().any(|series| is_release(version, series)),
             Self::Drafts(drafts) => drafts.contains(&version),
-            Self::Contract => is_release(version, CONTRACT_RELEASES),
         }
     }
 
     fn show(self) -> String {
-        match self {
-            Self::Wasi => format!("{WASI_RELEASES}x"),
-            Self::LaterWasi => format!("{LATER_WASI_RELEASES}x"),
-            Self::BothWasi => format!("{WASI_RELEASES}x and {LATER_WASI_RELEASES}x"),
+        let named: Vec<String> = match self {
+            Self::Releases(series) => series.iter().map(|series| format!("{series}x")).collect(),
             Self::Drafts(drafts) => {
-                let named = drafts.iter().map(|draft| if draft.is_empty() { "no version" } else { draft });
-                named.collect::<Vec<_>>().join(" and ")
+                let named = |draft: &&str| if draft.is_empty() { "no version" } else { *draft }.to_owned();
+                drafts.iter().map(named).collect()
             }
-            Self::Contract => format!("{CONTRACT_RELEASES}x"),
-        }
+        };
+        named.join(" and ")
     }
 }
-
-const WASI_RELEASES: &str = "0.2.";
-const LATER_WASI_RELEASES: &str = "0.3.";
-const CONTRACT_RELEASES: &str = "1.";
 
 /// True for `0.2.12` with `0.2.`, but not for `0.2.0-draft`.
 fn is_release(version: &str, series: &str) -> bool {
@@ -192,13 +184,12 @@ mod tests {
                     let mut listed = cells[1].split(", ").collect::<Vec<_>>();
                     listed.sort_unstable();
                     let mut offered = match versions {
-                        Versions::Wasi => vec!["0.2.x"],
-                        Versions::LaterWasi => vec!["0.3.x"],
-                        Versions::BothWasi => vec!["0.2.x", "0.3.x"],
-                        Versions::Contract => vec!["1.x"],
+                        Versions::Releases(series) => {
+                            series.iter().map(|series| format!("{series}x")).collect::<Vec<_>>()
+                        }
                         Versions::Drafts(drafts) => drafts
                             .iter()
-                            .map(|draft| if draft.is_empty() { "without version" } else { draft })
+                            .map(|draft| if draft.is_empty() { "without version" } else { draft }.to_owned())
                             .collect(),
                     };
                     offered.sort_unstable();

@@ -65,47 +65,33 @@ impl Wall {
 
     /// The name in reports: lower case, words joined by hyphens.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::NoNewPrivileges => "no-new-privileges",
-            Self::DiesWithHost => "dies-with-host",
-            Self::UserNamespace => "user-namespace",
-            Self::MountNamespace => "mount-namespace",
-            Self::NetworkNamespace => "network-namespace",
-            Self::IpcNamespace => "ipc-namespace",
-            Self::PidNamespace => "pid-namespace",
-            Self::Capabilities => "capabilities",
-            Self::Landlock => "landlock",
-            Self::NotDumpable => "not-dumpable",
-            Self::FixedCode => "fixed-code",
-            Self::SystemCalls => "system-calls",
-            Self::Memory => "memory",
-            Self::Files => "files",
-            Self::Processes => "processes",
-            Self::Threads => "threads",
-            Self::Core => "core",
-        }
+        self.texts().0
     }
 
     /// One sentence for people.
     pub const fn meaning(self) -> &'static str {
+        self.texts().1
+    }
+
+    const fn texts(self) -> (&'static str, &'static str) {
         match self {
-            Self::NoNewPrivileges => "nothing it starts gains rights",
-            Self::DiesWithHost => "it is killed when the host ends",
-            Self::UserNamespace => "users and groups of its own",
-            Self::MountNamespace => "an empty root folder",
-            Self::NetworkNamespace => "no network interface",
-            Self::IpcNamespace => "shared memory and message queues of its own",
-            Self::PidNamespace => "process ids of its own",
-            Self::Capabilities => "no capability, and no way to one",
-            Self::Landlock => "files of granted folders only, no TCP, no signals to others",
-            Self::NotDumpable => "other processes of the user cannot trace or read it",
-            Self::FixedCode => "no memory becomes executable",
-            Self::SystemCalls => "a short list of system calls, any other ends it",
-            Self::Memory => "a bound on its memory",
-            Self::Files => "a bound on its open files and their size",
-            Self::Processes => "it starts no process",
-            Self::Threads => "a bound on its threads",
-            Self::Core => "no core dump",
+            Self::NoNewPrivileges => ("no-new-privileges", "nothing it starts gains rights"),
+            Self::DiesWithHost => ("dies-with-host", "it is killed when the host ends"),
+            Self::UserNamespace => ("user-namespace", "users and groups of its own"),
+            Self::MountNamespace => ("mount-namespace", "an empty root folder"),
+            Self::NetworkNamespace => ("network-namespace", "no network interface"),
+            Self::IpcNamespace => ("ipc-namespace", "shared memory and message queues of its own"),
+            Self::PidNamespace => ("pid-namespace", "process ids of its own"),
+            Self::Capabilities => ("capabilities", "no capability, and no way to one"),
+            Self::Landlock => ("landlock", "files of granted folders only, no TCP, no signals to others"),
+            Self::NotDumpable => ("not-dumpable", "other processes of the user cannot trace or read it"),
+            Self::FixedCode => ("fixed-code", "no memory becomes executable"),
+            Self::SystemCalls => ("system-calls", "a short list of system calls, any other ends it"),
+            Self::Memory => ("memory", "a bound on its memory"),
+            Self::Files => ("files", "a bound on its open files and their size"),
+            Self::Processes => ("processes", "it starts no process"),
+            Self::Threads => ("threads", "a bound on its threads"),
+            Self::Core => ("core", "no core dump"),
         }
     }
 

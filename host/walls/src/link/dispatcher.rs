@@ -33,14 +33,6 @@ pub struct Dispatcher<F> {
     dispatch: F,
 }
 
-/// How a turn of reading ended.
-enum Read {
-    /// Nothing more is there.
-    All,
-    /// More is there.
-    More,
-}
-
 impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
     /// Takes the receiving half. The function must not block; it may send.
     pub fn new(receiver: Receiver, dispatch: F) -> Self {
@@ -63,8 +55,8 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
         loop {
             self.sender.0.flush();
             match self.read() {
-                Ok(Read::All) => self.wait().await,
-                Ok(Read::More) => tokio::task::yield_now().await,
+                Ok(false) => self.wait().await,
+                Ok(true) => tokio::task::yield_now().await,
                 Err(reason) => return reason,
             }
         }
@@ -85,50 +77,39 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
         until()
     }
 
-    /// Dispatches what is there. While another thread receives, that one polls again instead.
-    fn read(&self) -> Result<Read, LinkError> {
+    /// Dispatches what is there, and is true if more is. While another thread receives, that one
+    /// polls again instead. If no more is there, the background task is notified of the next frame.
+    fn read(&self) -> Result<bool, LinkError> {
         let mut turn = self.reading.enter();
         while let Some(taken) = turn {
-            if let Read::More = self.read_within(FRAMES_AT_ONCE)? {
-                return Ok(Read::More);
+            if self.hand_out(FRAMES_AT_ONCE, Receiver::try_receive)? == FRAMES_AT_ONCE {
+                return Ok(true);
             }
             turn = taken.leave();
         }
-        Ok(Read::All)
-    }
-
-    /// Dispatches some frames. If no more are there, the background task is notified of the next
-    /// one.
-    fn read_within(&self, frames: usize) -> Result<Read, LinkError> {
-        self.hand_out(frames, Receiver::try_receive)
+        Ok(false)
     }
 
     /// Polls for one frame. `again` is true if the caller will poll again, false if it sleeps next.
     fn poll(&self, again: bool) -> Result<bool, LinkError> {
         let look = if again { Receiver::poll_again } else { Receiver::try_receive_before_poll };
-        Ok(matches!(self.hand_out(1, look)?, Read::More))
+        Ok(self.hand_out(1, look)? == 1)
     }
 
-    /// The last polls before the thread leaves. The background task handles frames that come over
-    /// the socket, if its watch was always on.
-    fn last_looks(&self, at_socket: bool) -> Result<Read, LinkError> {
-        let look = if at_socket { Receiver::try_receive } else { Receiver::poll_memory_last };
-        self.hand_out(FRAMES_AT_ONCE, look)
-    }
-
+    /// Dispatches what this finds, up to so many frames. Returns their number.
     fn hand_out(
         &self,
         frames: usize,
         look: impl Fn(&mut Receiver) -> Result<Option<Frame>, LinkError>,
-    ) -> Result<Read, LinkError> {
+    ) -> Result<usize, LinkError> {
         let mut receiver = self.receiver();
-        for _ in 0..frames {
+        for at in 0..frames {
             match look(&mut receiver)? {
                 Some(frame) => (self.dispatch)(frame),
-                None => return Ok(Read::All),
+                None => return Ok(at),
             }
         }
-        Ok(Read::More)
+        Ok(frames)
     }
 
     async fn wait(&self) {
@@ -209,7 +190,9 @@ impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
         if self.unwatched {
             dispatcher.watch(true);
         }
-        let all = matches!(dispatcher.last_looks(self.unwatched), Ok(Read::All));
+        // The background task handles frames that come over the socket, if its watch was always on.
+        let look = if self.unwatched { Receiver::try_receive } else { Receiver::poll_memory_last };
+        let all = dispatcher.hand_out(FRAMES_AT_ONCE, look).is_ok_and(|frames| frames < FRAMES_AT_ONCE);
         let asked = self.turn.take().is_some_and(TakenTurn::leave_anyway);
         if asked || !all {
             dispatcher.handed_over.notify_one();
@@ -280,14 +263,7 @@ impl<F: Fn(Frame) + Send + Sync> Attending<F> {
     }
 
     fn hand_out(&self, look: impl Fn(&mut Receiver) -> Result<Option<Frame>, LinkError>) -> Result<bool, LinkError> {
-        let mut receiver = self.0.receiver();
-        for at in 0..FRAMES_AT_ONCE {
-            match look(&mut receiver)? {
-                Some(frame) => (self.0.dispatch)(frame),
-                None => return Ok(at > 0),
-            }
-        }
-        Ok(true)
+        Ok(self.0.hand_out(FRAMES_AT_ONCE, look)? > 0)
     }
 }
 

@@ -120,11 +120,6 @@ struct WatchedChild {
     words: Words,
 }
 
-/// Descriptors with events, in the order of the children.
-struct ReadyChildren {
-    words: Vec<bool>,
-}
-
 impl StarterState {
     fn run(mut self) {
         while self.start_asked() {
@@ -169,14 +164,15 @@ impl StarterState {
         let now = Instant::now();
         let news = self.poll(now, until);
         let now = Instant::now();
-        for (child, told) in self.children.iter_mut().zip(news.words) {
+        for (child, told) in self.children.iter_mut().zip(news) {
             if told {
                 child.words.read(now);
             }
         }
     }
 
-    fn poll(&self, now: Instant, until: Option<Instant>) -> ReadyChildren {
+    /// True for each child, in their order, whose descriptor has events.
+    fn poll(&self, now: Instant, until: Option<Instant>) -> Vec<bool> {
         let mut polled = vec![PollFd::new(&self.woken, PollFlags::IN)];
         let pidfds = self.children.iter().filter_map(|child| child.child.pidfd());
         polled.extend(pidfds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
@@ -191,7 +187,7 @@ impl StarterState {
         // A failure is like a wake-up: the loop polls, and waits again.
         let _ = poll(&mut polled, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
         let mut told = polled.iter().skip(first).map(|polled| !polled.revents().is_empty());
-        ReadyChildren { words: pipes().map(|pipe| pipe.is_some() && told.next() == Some(true)).collect() }
+        pipes().map(|pipe| pipe.is_some() && told.next() == Some(true)).collect()
     }
 
     /// Reaps the children that have ended.

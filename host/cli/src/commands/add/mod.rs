@@ -27,7 +27,7 @@ use toolcell_server::{ManifestFile, OpenOptions};
 use crate::args::{AddArgs, Consent, manifest_words};
 use crate::commands::inspect::{self, Inspected};
 use crate::commands::metadata::{self, Offer};
-use crate::commands::registries::{left_out_json, left_out_lines};
+use crate::commands::registries::{EMPTY, left_out_json, left_out_lines};
 use crate::commands::{grant, requested_permissions};
 use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure, reported};
@@ -37,9 +37,6 @@ use crate::terminal;
 use pinning::{WrittenLock, pin};
 use placing::PlacedFile;
 use source::{FoundComponent, ServedFrom};
-
-/// Text of a manifest without components.
-const EMPTY: &str = "version = 1\n";
 
 /// Component that is being added.
 struct Addition {

@@ -17,8 +17,7 @@ pub struct WrittenLock {
 /// linked component does not create a lock, since its code still changes.
 pub fn pin(manifest: &Path, name: &str, catalog: &Catalog, is_linked: bool) -> Result<WrittenLock, Failure> {
     let path = lock::path_beside(manifest);
-    let wrong = |error: lock::LockError| Failure::at_fault(error.to_string(), error.hint());
-    let before = lock::read(&path).map_err(wrong)?;
+    let before = lock::read(&path)?;
     let now = Lock::of(catalog);
     let after = match &before {
         None if is_linked => None,
@@ -32,7 +31,7 @@ pub fn pin(manifest: &Path, name: &str, catalog: &Catalog, is_linked: bool) -> R
         }
     };
     if let Some(after) = &after {
-        lock::write(&path, after).map_err(wrong)?;
+        lock::write(&path, after)?;
     }
     Ok(WrittenLock { path, before, after })
 }

@@ -15,7 +15,7 @@ use super::bridge::AddedBridge;
 use super::{document, remote};
 use crate::args::{AddArgs, MANIFEST};
 use crate::commands::inspect::REGISTRY;
-use crate::commands::registries::{manifest_of, pull, signers};
+use crate::commands::registries::{manifest_of, pinned, pull, signers};
 use crate::exit::Failure;
 use crate::naming::{component_name, relative};
 use crate::terminal::Progress;
@@ -138,26 +138,14 @@ fn of_package(args: &AddArgs, text: &str, folder: &Path) -> Result<FoundComponen
 
 /// A component that is now in the store.
 fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<FoundComponent, Failure> {
-    let reference = match reference.digest() {
-        Some(_) => reference,
-        None => {
-            let digest = registries.resolve(&reference)?;
-            reference.with_digest(digest)
-        }
-    };
+    let reference = pinned(registries, reference)?;
     let pulled = pull(registries, &reference)?;
-    let name = reference.repository().rsplit('/').next().unwrap_or_default();
-    Ok(FoundComponent {
-        shown: reference.to_string(),
-        name: component_name(Path::new(name)),
-        place: ServedFrom::Store(reference.to_string()),
-        entry: None,
-        left_out: Vec::new(),
-        bridge: None,
-        signers: signers(&pulled),
-        not_attached: pulled.left_out,
-        bytes: pulled.component.bytes,
-    })
+    let name = component_name(Path::new(reference.repository().rsplit('/').next().unwrap_or_default()));
+    let signers = signers(&pulled);
+    let shown = reference.to_string();
+    let place = ServedFrom::Store(shown.clone());
+    let found = FoundComponent::of_file(shown, pulled.component.bytes, name, place);
+    Ok(FoundComponent { signers, not_attached: pulled.left_out, ..found })
 }
 
 /// Downloads a component, and compares its digest before anything parses it.

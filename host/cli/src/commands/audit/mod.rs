@@ -12,12 +12,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use toolcell_audit::{Archive, Chain};
-use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 
-use crate::args::{AUDIT, AuditArgs, AuditCommand, AuditFileArg, MANIFEST, manifest_words};
+use crate::args::{AUDIT, AuditArgs, AuditCommand, AuditFileArg, MANIFEST};
 use crate::exit::{Exit, Failure};
-use crate::terminal;
+use crate::{manifest, terminal};
 
 /// Bytes of a record up to its time: its number, a hash and the time.
 const HEAD_BYTES_MAX: usize = 192;
@@ -51,19 +50,10 @@ fn named(arg: &AuditFileArg) -> Result<PathBuf, Failure> {
     if path == Path::new(MANIFEST) && is_missing() {
         return Ok(PathBuf::from(AUDIT));
     }
-    let problems =
-        |problem: String| Failure::at_fault(problem, "name the audit itself after the command, such as audit.jsonl");
-    let file = ManifestFile::read(path).map_err(problems)?;
-    let check = format!("toolcell check{}", manifest_words(path));
-    let parsed = toolcell_policy::parse(&file.source())
-        .map_err(|_| problems(format!("{} has problems; `{check}` shows them", path.display())))?;
-    let audit = parsed.manifest.audit().file().map(|file| folder_of(path).join(file));
+    let hint = "name the audit itself after the command, such as audit.jsonl";
+    let manifest = manifest::checked(path).map_err(|problem| Failure::at_fault(problem, hint))?;
+    let audit = manifest.audit().file().map(|file| folder_of(path).join(file));
     Ok(audit.unwrap_or_else(|| PathBuf::from(AUDIT)))
-}
-
-struct UnreadableFile {
-    path: PathBuf,
-    error: io::Error,
 }
 
 /// Runs this for each chain of an audit: one for each concurrent process. Returns the first exit
@@ -74,13 +64,13 @@ pub(in crate::commands) fn each_chain(
 ) -> anyhow::Result<Exit> {
     let chains = match toolcell_audit::chains(file) {
         Ok(chains) => chains,
-        Err(error) => return Ok(unreadable(file, &error)),
+        Err(error) => return unreadable(file, &error).report(false),
     };
     let mut exit = Exit::Done;
     for chain in &chains {
         let next = match Archive::open(&chain.path) {
             Ok(archive) => work(chain, archive)?,
-            Err(error) => unreadable(&chain.path, &error),
+            Err(error) => unreadable(&chain.path, &error).report(false)?,
         };
         exit = exit.or(next);
     }
@@ -97,16 +87,14 @@ fn time_of(line: Option<&[u8]>) -> &[u8] {
     rest.split(|byte| *byte == b'"').next().unwrap_or_default()
 }
 
-pub(in crate::commands) fn unreadable(file: &Path, error: &io::Error) -> Exit {
-    let hint = (error.kind() == io::ErrorKind::NotFound)
-        .then_some("name the file that `toolcell serve --audit FILE` or the manifest's [audit] section names");
-    terminal::error(&format!("{}: {error}", file.display()), hint);
-    Exit::AtFault
-}
-
-fn wrong_filter(problem: &str) -> Exit {
-    terminal::error(problem, None);
-    Exit::Usage
+pub(in crate::commands) fn unreadable(file: &Path, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => {
+            "name the file that `toolcell serve --audit FILE` or the manifest's [audit] section names"
+        }
+        _ => "",
+    };
+    Failure::at_fault(format!("{}: {error}", file.display()), hint)
 }
 
 /// Reports lines that are not records.

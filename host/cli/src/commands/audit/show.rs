@@ -6,9 +6,9 @@ use toolcell_audit::{Archive, ArchivedFile, Between, Filter, Lines};
 
 use super::filter;
 use super::printer::Printer;
-use super::{UnreadableFile, each_chain, named, report_unreadable, time_of, unreadable, wrong_filter};
+use super::{each_chain, named, report_unreadable, time_of, unreadable};
 use crate::args::AuditShowArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 
 /// One chain, opened.
 struct OpenChain {
@@ -29,13 +29,12 @@ struct ChainReader<'a> {
 
 impl ChainReader<'_> {
     /// Reads the next line.
-    fn advance(&mut self, filter: &Filter) -> Result<(), UnreadableFile> {
+    fn advance(&mut self, filter: &Filter) -> Result<(), Failure> {
         loop {
             if let Some((file, lines)) = &mut self.reading {
                 let line = lines.next_line().map(|line| line.map(<[u8]>::to_vec));
                 let problem = |error| io::Error::other(format!("line {}: {error}", lines.number()));
-                self.next =
-                    line.map_err(|error| UnreadableFile { path: file.path().to_owned(), error: problem(error) })?;
+                self.next = line.map_err(|error| unreadable(file.path(), &problem(error)))?;
                 if self.next.is_some() {
                     return Ok(());
                 }
@@ -54,10 +53,7 @@ impl ChainReader<'_> {
 
 /// Prints the records.
 pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
-    let filter = match filter::of(&args.filter) {
-        Ok(filter) => filter,
-        Err(problem) => return Ok(wrong_filter(&problem)),
-    };
+    let filter = filter::of(&args.filter)?;
     let file = named(&args.file)?;
     let mut chains = Vec::new();
     let mut exit = each_chain(&file, |chain, archive| {
@@ -65,9 +61,9 @@ pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
         Ok(Exit::Done)
     })?;
     let mut printer = Printer::new(filter.clone(), args.filter.json);
-    if let Err(problem) = print(&chains, &filter, &mut printer)? {
+    if let Err(error) = print(&chains, &filter, &mut printer) {
         printer.flush()?;
-        return Ok(unreadable(&problem.path, &problem.error));
+        return Err(error);
     }
     let left_out = printer.end()?;
     for chain in &chains {
@@ -78,22 +74,18 @@ pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
 }
 
 /// Prints the oldest record, until nothing is left.
-fn print(chains: &[OpenChain], filter: &Filter, printer: &mut Printer) -> io::Result<Result<(), UnreadableFile>> {
+fn print(chains: &[OpenChain], filter: &Filter, printer: &mut Printer) -> anyhow::Result<()> {
     let reader = |chain| ChainReader { chain, files: chain.archive.files().iter(), reading: None, next: None };
     let mut readers: Vec<ChainReader<'_>> = chains.iter().map(reader).collect();
     for reader in &mut readers {
-        if let Err(problem) = reader.advance(filter) {
-            return Ok(Err(problem));
-        }
+        reader.advance(filter)?;
     }
     loop {
         let left = readers.iter_mut().filter(|reader| reader.next.is_some());
         let oldest = left.min_by(|one, other| time_of(one.next.as_deref()).cmp(time_of(other.next.as_deref())));
-        let Some(reader) = oldest else { return Ok(Ok(())) };
+        let Some(reader) = oldest else { return Ok(()) };
         printer.line(reader.chain.number, reader.next.as_deref().unwrap_or_default())?;
-        if let Err(problem) = reader.advance(filter) {
-            return Ok(Err(problem));
-        }
+        reader.advance(filter)?;
     }
 }
 

@@ -8,9 +8,9 @@ use toolcell_audit::{Archive, Chain, Follower};
 
 use super::filter;
 use super::printer::Printer;
-use super::{UnreadableFile, each_chain, named, report_unreadable, time_of, unreadable, wrong_filter};
+use super::{each_chain, named, report_unreadable, time_of, unreadable};
 use crate::args::AuditTailArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 
 /// Interval of polls for new records: fast enough for a person, and rare enough to cost nothing.
 const POLL_EVERY: Duration = Duration::from_millis(100);
@@ -45,10 +45,10 @@ impl Followed {
 
 impl Merged {
     /// The oldest line that was not returned yet.
-    fn next(&mut self) -> Result<Option<ChainLine>, UnreadableFile> {
+    fn next(&mut self) -> Result<Option<ChainLine>, Failure> {
         for chain in self.0.iter_mut().filter(|chain| chain.next.is_none()) {
             let line = chain.follower.next_line().map(|line| line.map(<[u8]>::to_vec));
-            chain.next = line.map_err(|error| UnreadableFile { path: chain.path.clone(), error })?;
+            chain.next = line.map_err(|error| unreadable(&chain.path, &error))?;
         }
         let left = self.0.iter_mut().filter(|chain| chain.next.is_some());
         let oldest = left.min_by(|one, other| time_of(one.next.as_deref()).cmp(time_of(other.next.as_deref())));
@@ -71,10 +71,7 @@ impl Merged {
 
 /// Prints the records.
 pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
-    let filter = match filter::of(&args.filter) {
-        Ok(filter) => filter,
-        Err(problem) => return Ok(wrong_filter(&problem)),
-    };
+    let filter = filter::of(&args.filter)?;
     let file = named(&args.file)?;
     let mut merged = Merged(Vec::new());
     let mut exit = each_chain(&file, |chain, archive| {
@@ -85,9 +82,7 @@ pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
         return Ok(exit);
     }
     let mut printer = Printer::new(filter, args.filter.json);
-    if let Err(problem) = last(&mut merged, args.records, &mut printer)? {
-        return Ok(unreadable(&problem.path, &problem.error));
-    }
+    last(&mut merged, args.records, &mut printer)?;
     if args.follow {
         return follow(&mut merged, &file, &mut printer);
     }
@@ -108,26 +103,18 @@ fn follow(merged: &mut Merged, file: &Path, printer: &mut Printer) -> anyhow::Re
         if looks.is_multiple_of(POLLS_PER_CHAINS) {
             merged.find_chains(file);
         }
-        loop {
-            match merged.next() {
-                Ok(Some(ChainLine { chain, line })) => printer.line(chain, &line)?,
-                Ok(None) => break,
-                Err(problem) => return Ok(unreadable(&problem.path, &problem.error)),
-            }
+        while let Some(ChainLine { chain, line }) = merged.next()? {
+            printer.line(chain, &line)?;
         }
         printer.flush()?;
     }
 }
 
 /// Prints the last existing lines.
-fn last(merged: &mut Merged, records: u64, printer: &mut Printer) -> io::Result<Result<(), UnreadableFile>> {
+fn last(merged: &mut Merged, records: u64, printer: &mut Printer) -> anyhow::Result<()> {
     let mut lines = VecDeque::new();
-    loop {
-        match merged.next() {
-            Ok(Some(line)) => lines.push_back(line),
-            Ok(None) => break,
-            Err(problem) => return Ok(Err(problem)),
-        }
+    while let Some(line) = merged.next()? {
+        lines.push_back(line);
         if lines.len() as u64 > records {
             lines.pop_front();
         }
@@ -136,5 +123,5 @@ fn last(merged: &mut Merged, records: u64, printer: &mut Printer) -> io::Result<
         printer.line(chain, &line)?;
     }
     printer.flush()?;
-    Ok(Ok(()))
+    Ok(())
 }

@@ -1,15 +1,12 @@
 //! `toolcell usage`: what each caller used on each day, from the audit.
 use std::collections::BTreeMap;
-use std::time::SystemTime;
 
 use serde_json::{Value, json};
-use toolcell_audit::filter::time;
 use toolcell_audit::{Archive, Lines, Outcome};
 use toolcell_mcp::sanitize;
-use toolcell_policy::quantity::parse_millis;
 
 use super::row::text;
-use super::{each_chain, named, report_unreadable, unreadable, wrong_filter};
+use super::{each_chain, filter, named, report_unreadable, unreadable};
 use crate::args::UsageArgs;
 use crate::exit::Exit;
 use crate::terminal::{self, bold};
@@ -67,16 +64,12 @@ struct StartedCall {
 
 /// Prints the table.
 pub fn run(args: &UsageArgs) -> anyhow::Result<Exit> {
-    let since = args.since.as_deref().map(|text| time(text, SystemTime::now(), |text| parse_millis(text).ok()));
-    let since = match since.transpose() {
-        Ok(since) => since,
-        Err(problem) => return Ok(wrong_filter(&problem)),
-    };
+    let since = filter::since(args.since.as_deref())?;
     let file = named(&args.file)?;
     let mut ledger = Ledger { args, since, days: BTreeMap::new(), beyond: 0 };
     let exit = each_chain(&file, |chain, archive| match ledger.read(&archive) {
         Ok(lines) => Ok(report_unreadable(&chain.path, lines)),
-        Err(error) => Ok(unreadable(&chain.path, &error)),
+        Err(error) => unreadable(&chain.path, &error).report(false),
     })?;
     terminal::print(&if args.json { format!("{:#}\n", ledger.json()) } else { ledger.table() })?;
     if ledger.beyond > 0 {

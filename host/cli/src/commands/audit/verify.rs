@@ -2,13 +2,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolcell_audit::{Archive, ArchivedFile, Break, Summary, Verifier};
 
 use super::{named, unreadable};
 use crate::args::AuditVerifyArgs;
 use crate::exit::Exit;
-use crate::terminal;
+use crate::terminal::{self, counted};
 
 /// Time for a running server to complete the last record, which is a single write.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(250);
@@ -19,10 +19,7 @@ pub fn run(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
         Ok(file) => file,
         Err(failure) => return failure.report(args.json),
     };
-    let chains = match toolcell_audit::chains(&file) {
-        Ok(chains) => chains,
-        Err(error) => return Ok(unreadable(&file, &error)),
-    };
+    let chains = toolcell_audit::chains(&file).map_err(|error| unreadable(&file, &error))?;
     let mut worst = Exit::Done;
     let mut is_head_found = false;
     for chain in chains {
@@ -44,6 +41,18 @@ struct ChainQuestion<'a> {
     json: bool,
 }
 
+impl ChainQuestion<'_> {
+    /// Reports a problem: in JSON what was found, for people with a hint.
+    fn report(&self, problem: &str, hint: &str, found: &Value) -> anyhow::Result<Exit> {
+        if self.json {
+            terminal::print(&format!("{found}\n"))?;
+        } else {
+            terminal::error(problem, Some(hint));
+        }
+        Ok(Exit::AtFault)
+    }
+}
+
 /// Result of checking one chain.
 enum Checked {
     /// Nothing is wrong with it.
@@ -59,7 +68,7 @@ enum Checked {
 fn check(args: &ChainQuestion<'_>) -> anyhow::Result<Checked> {
     let (archive, strays) = match Archive::open_with_strays(args.file) {
         Ok(opened) => opened,
-        Err(error) => return Ok(Checked::Not(unreadable(args.file, &error))),
+        Err(error) => return unreadable(args.file, &error).report(false).map(Checked::Not),
     };
     let verifier = args.head.map_or_else(Verifier::new, Verifier::looking_for);
     let found = archive.verify_with(verifier);
@@ -92,62 +101,39 @@ fn is_torn(file: &ArchivedFile) -> bool {
 
 fn broken_at(args: &ChainQuestion<'_>, file: &ArchivedFile, broken: &Break) -> anyhow::Result<Exit> {
     let Break { line, record, reason } = broken;
-    let place = file.path().display();
-    if args.json {
-        let reason = reason.to_string();
-        let found = json!({"ok": false, "file": place.to_string(), "line": line, "record": record, "reason": reason});
-        terminal::print(&format!("{found}\n"))?;
-    } else {
-        let hint = "the records before it are as they were written; those after it may not be";
-        terminal::error(&format!("{place}:{line}: the chain breaks at record {record}: {reason}"), Some(hint));
-    }
-    Ok(Exit::AtFault)
+    let place = file.path().display().to_string();
+    let problem = format!("{place}:{line}: the chain breaks at record {record}: {reason}");
+    let hint = "the records before it are as they were written; those after it may not be";
+    let reason = reason.to_string();
+    let found = json!({"ok": false, "file": place, "line": line, "record": record, "reason": reason});
+    args.report(&problem, hint, &found)
 }
 
 /// Reports files after a gap in the numbers, which rotation never leaves.
 fn beyond_gap(args: &ChainQuestion<'_>, first: &Path, strays: &[PathBuf]) -> anyhow::Result<Exit> {
-    let reason = format!("{} beyond a gap, where nothing is checked", files(strays.len()));
-    let place = first.display();
-    if args.json {
-        let unchecked: Vec<_> = strays.iter().map(|path| path.display().to_string()).collect();
-        let found = json!({"ok": false, "file": place.to_string(), "reason": reason, "unchecked": unchecked});
-        terminal::print(&format!("{found}\n"))?;
-    } else {
-        let hint = "rotation leaves a gap of one number at the most: files before it were removed, or it was put there; put \
-                    them back, or move it elsewhere";
-        terminal::error(&format!("{place}: {reason}"), Some(hint));
-    }
-    Ok(Exit::AtFault)
-}
-
-fn files(count: usize) -> String {
-    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
+    let reason = format!("{} beyond a gap, where nothing is checked", counted(strays.len() as u64, "file"));
+    let place = first.display().to_string();
+    let hint = "rotation leaves a gap of one number at the most: files before it were removed, or it was put there; put \
+                them back, or move it elsewhere";
+    let unchecked: Vec<_> = strays.iter().map(|path| path.display().to_string()).collect();
+    let found = json!({"ok": false, "file": place, "reason": reason, "unchecked": unchecked});
+    args.report(&format!("{place}: {reason}"), hint, &found)
 }
 
 fn torn_at(args: &ChainQuestion<'_>, file: &ArchivedFile, summary: &Summary) -> anyhow::Result<Exit> {
     let reason = format!("the last record is torn: {} bytes of it are there", file.torn_bytes());
-    let place = file.path().display();
-    if args.json {
-        let record = summary.last + 1;
-        let found = json!({"ok": false, "file": place.to_string(), "record": record, "reason": reason});
-        terminal::print(&format!("{found}\n"))?;
-    } else {
-        let hint =
-            "the process or the machine ended while writing it; the next `toolcell serve` cuts it off and records that";
-        terminal::error(&format!("{place}: {reason}"), Some(hint));
-    }
-    Ok(Exit::AtFault)
+    let place = file.path().display().to_string();
+    let hint =
+        "the process or the machine ended while writing it; the next `toolcell serve` cuts it off and records that";
+    let found = json!({"ok": false, "file": place, "record": summary.last + 1, "reason": reason});
+    args.report(&format!("{place}: {reason}"), hint, &found)
 }
 
 fn head_missing(args: &ChainQuestion<'_>, head: &str) -> anyhow::Result<Exit> {
     let reason = format!("no record has the hash {head}");
-    if args.json {
-        terminal::print(&format!("{}\n", json!({"ok": false, "reason": reason})))?;
-    } else {
-        let hint = "the end was cut off or written anew, or the record is in a file that rotation has removed";
-        terminal::error(&format!("{}: {reason}", args.file.display()), Some(hint));
-    }
-    Ok(Exit::AtFault)
+    let hint = "the end was cut off or written anew, or the record is in a file that rotation has removed";
+    let problem = format!("{}: {reason}", args.file.display());
+    args.report(&problem, hint, &json!({"ok": false, "reason": reason}))
 }
 
 fn as_json(archive: &Archive, summary: &Summary) -> String {

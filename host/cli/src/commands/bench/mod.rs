@@ -14,7 +14,7 @@ use toolcell_server::Ready;
 
 use crate::args::{BenchArgs, SketchRights};
 use crate::commands::{calibrate, sample};
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::manifest::open_again_or_report;
 use crate::terminal::{self, Progress};
 
@@ -42,16 +42,12 @@ struct Measurement {
 
 /// Measures and prints.
 pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
-    let Some(arguments) = sample::arguments_or_report(&args.arguments) else { return Ok(Exit::Usage) };
-    let Some((_, ready)) = open_again_or_report(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
-        return Ok(Exit::AtFault);
-    };
+    let arguments = sample::arguments(&args.arguments)?;
+    let (_, ready) = open_again_or_report(&args.manifest.manifest, &SketchRights::default(), &args.code)?;
     let Ready { manifest, catalog, machine, .. } = ready;
-    let Some((index, tool)) = sample::tool_or_report(&catalog, &args.tool) else { return Ok(Exit::Usage) };
-    if let Err(problems) = tool.check_arguments(&arguments, &Patience::default()) {
-        terminal::error(&calibrate::text_of(&tool.refuse_arguments(&problems)), None);
-        return Ok(Exit::AtFault);
-    }
+    let (index, tool) = sample::tool(&catalog, &args.tool)?;
+    tool.check_arguments(&arguments, &Patience::default())
+        .map_err(|problems| Failure::at_fault(calibrate::text_of(&tool.refuse_arguments(&problems)), ""))?;
     let subject = Arc::new(BenchSubject::new(catalog, index, arguments));
     let plan =
         args.runs.map_or(BenchPlan { calls: CALLS_MAX, time: Some(TIME_MAX) }, |calls| BenchPlan { calls, time: None });
@@ -67,18 +63,12 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
         Ok(Measurement { cores, serial, parallel })
     });
     drop(progress);
-    match measured {
-        Ok(measured) => {
-            let text = if args.json { format!("{:#}\n", measured.to_json(&args.tool)) } else { measured.to_text() };
-            terminal::print(&text)?;
-            Ok(Exit::Done)
-        }
-        Err(error) => {
-            let hint = "only calls that the tool answers are measured; `toolcell call` shows what it says";
-            terminal::error(&format!("the tool answers with an error: {error}"), Some(hint));
-            Ok(Exit::AtFault)
-        }
-    }
+    let hint = "only calls that the tool answers are measured; `toolcell call` shows what it says";
+    let measured =
+        measured.map_err(|error| Failure::at_fault(format!("the tool answers with an error: {error}"), hint))?;
+    let text = if args.json { format!("{:#}\n", measured.to_json(&args.tool)) } else { measured.to_text() };
+    terminal::print(&text)?;
+    Ok(Exit::Done)
 }
 
 impl Measurement {

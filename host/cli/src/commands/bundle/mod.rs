@@ -76,7 +76,7 @@ pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
     // With a lock, only its components are bundled and served.
     let locked = lock::path_beside(path).exists();
     let options = OpenOptions { code: args.code.options(), locked, ..OpenOptions::default() };
-    let Some((file, ready)) = open_with_or_report(path, options)? else { return Ok(Exit::AtFault) };
+    let (file, ready) = open_with_or_report(path, options)?;
     let name = bundle_name(&ready.manifest, path);
     let output = args.output.clone().unwrap_or_else(|| file_name(&name));
     if is_same_file(&output, path) {

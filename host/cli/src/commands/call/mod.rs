@@ -27,13 +27,13 @@ use printed::Printed;
 
 /// Makes the call and prints the result.
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
-    let Some(arguments) = sample::arguments_or_report(&args.arguments) else { return Ok(Exit::Usage) };
+    let arguments = sample::arguments(&args.arguments)?;
     if let Some(path) = args.record.as_deref().filter(|path| is_same_file(path, &args.manifest.manifest)) {
         let problem = format!("the recording would take the place of the manifest {}", path.display());
         return Err(Failure::usage(problem, "name another file after --record").into());
     }
     // Denied attempts, including files, are observed and reported below.
-    let Some((_, ready)) = open_to_call_or_report(args)? else { return Ok(Exit::AtFault) };
+    let (_, ready) = open_to_call_or_report(args)?;
     let Ready { catalog, machine, .. } = ready;
     let catalog = Arc::new(catalog);
     if std::io::stdin().is_terminal() {
@@ -42,7 +42,7 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
         }
         catalog.consents().ask_on(Arc::new(asked::OnTerminal));
     }
-    let Some((index, tool)) = sample::tool_or_report(&catalog, &args.tool) else { return Ok(Exit::Usage) };
+    let (index, tool) = sample::tool(&catalog, &args.tool)?;
     let cancellation = Cancellation::new();
     let (mut result, beside) = match tool.check_arguments(&arguments, &Patience::default()) {
         Err(problems) => (tool.refuse_arguments(&problems), CallTraces::default()),

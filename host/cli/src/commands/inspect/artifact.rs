@@ -13,7 +13,7 @@ use toolcell_server::trust::{Signed, claimed_kind};
 
 use super::{inspect, json_text};
 use crate::args::InspectArgs;
-use crate::commands::registries::{beside, fetch, left_out_json, left_out_lines, manifest_if_any};
+use crate::commands::registries::{beside, fetch, left_out_json, left_out_lines, manifest_if_any, pinned};
 use crate::exit::{Exit, Failure};
 use crate::manifest::report_note;
 use crate::sandbox_process;
@@ -42,10 +42,7 @@ struct InspectedArtifact {
 
 /// Pulls into the store, inspects and prints.
 pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
-    let artifact = match InspectedArtifact::fetch(args, written) {
-        Ok(artifact) => artifact,
-        Err(failure) => return failure.report(args.json),
-    };
+    let artifact = InspectedArtifact::fetch(args, written)?;
     // Bytes that the rule rejects are never parsed.
     if let Err(fault) = &artifact.signed {
         let mut json = artifact.json();
@@ -66,10 +63,7 @@ pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
     let machine = Machine::start(&args.code.options(), None, &sandbox_process::guests())?;
     machine.notes.iter().for_each(report_note);
     let name = artifact.reference.to_string();
-    let inspected = match inspect(&machine, Path::new(&name), &artifact.component.bytes) {
-        Ok(inspected) => inspected,
-        Err(fault) => return Failure::from(fault).report(args.json),
-    };
+    let inspected = inspect(&machine, Path::new(&name), &artifact.component.bytes).map_err(Failure::from)?;
     let text = if args.json {
         let mut json = inspected.json();
         if let Some(members) = json.as_object_mut() {
@@ -90,13 +84,7 @@ impl InspectedArtifact {
         let (_, manifest) = manifest_if_any(&args.manifest.manifest)?;
         let folder = folder_of(&args.manifest.manifest);
         let registries = Registries::open(&manifest, &folder)?;
-        let reference = match reference.digest() {
-            Some(_) => reference,
-            None => {
-                let digest = registries.resolve(&reference)?;
-                reference.with_digest(digest)
-            }
-        };
+        let reference = pinned(&registries, reference)?;
         let left_out = fetch(&registries, &reference)?;
         let (component, attached) = registries.stored(&reference)?;
         let signed = registries.verify(&reference, &component, &attached).map_err(|fault| beside(fault, &left_out));

@@ -18,7 +18,7 @@ use super::metadata::{self, ReadMetadata};
 use super::requested_permissions::{self, ReadPermissions};
 use super::warnings::ToolWarnings;
 use crate::args::InspectArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, reported};
 use crate::logging::escaped;
 use crate::manifest::report_note;
 use crate::naming::component_name;
@@ -49,20 +49,17 @@ pub(super) struct Inspected {
 /// Inspects and prints. A file that is not a component, or cannot be served, is at fault.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
-    if name.starts_with(REGISTRY) {
-        return artifact::run(args, &name);
-    }
+    let outcome = if name.starts_with(REGISTRY) { artifact::run(args, &name) } else { of_file(args, &name) };
+    reported(outcome, args.json)
+}
+
+fn of_file(args: &InspectArgs, name: &str) -> anyhow::Result<Exit> {
     let machine = Machine::start(&args.code.options(), None, &sandbox_process::guests())?;
     machine.notes.iter().for_each(report_note);
-    let found = match read_bounded(&args.file, COMPONENT_BYTES_MAX) {
-        Ok(bytes) => inspect(&machine, &args.file, &bytes),
-        Err(problem) => Err(AdvisedFault::new(format!("{name} {problem}"), "name a built .wasm component")),
-    };
-    let found = match found {
-        Ok(found) => found,
-        Err(fault) => return Failure::from(fault).report(args.json),
-    };
-    let text = if args.json { json_text(&found.json()) } else { found.text(&name) };
+    let bytes = read_bounded(&args.file, COMPONENT_BYTES_MAX)
+        .map_err(|problem| Failure::at_fault(format!("{name} {problem}"), "name a built .wasm component"))?;
+    let found = inspect(&machine, &args.file, &bytes).map_err(Failure::from)?;
+    let text = if args.json { json_text(&found.json()) } else { found.text(name) };
     terminal::print(&text)?;
     Ok(found.exit(args.strict))
 }

@@ -1,5 +1,7 @@
 //! A project of `toolcell new`, with its name filled in.
 
+use clap::ValueEnum as _;
+
 use crate::args::{Engine, Example, Language, NewArgs, Shape};
 
 use super::starts::{
@@ -48,7 +50,7 @@ pub fn find(wanted: Wanted) -> Option<Template> {
 /// The languages that have this example.
 pub fn languages(example: Example) -> Vec<Language> {
     let has = |language: &Language| find(Wanted { example, language: *language, shape: None, engine: None }).is_some();
-    Language::ALL.into_iter().filter(has).collect()
+    Language::value_variants().iter().copied().filter(has).collect()
 }
 
 /// The shapes that this example has in this language.
@@ -59,7 +61,7 @@ pub fn shapes(example: Example, language: Language) -> Vec<Shape> {
 
 /// The examples that an engine of JavaScript has.
 pub fn examples_in(engine: Engine) -> Vec<Example> {
-    Example::ALL.into_iter().filter(|example| runs_in(*example, engine)).collect()
+    Example::value_variants().iter().copied().filter(|example| runs_in(*example, engine)).collect()
 }
 
 /// Call of a tool of the example, as a command line; or the command that lets a client call it.
@@ -288,6 +290,7 @@ fn package_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::new::label;
 
     fn all() -> Vec<Template> {
         let in_engine = |engine: Option<Engine>| {
@@ -345,13 +348,14 @@ mod tests {
     #[test]
     fn the_page_says_which_examples_there_are() {
         let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../guest-examples/docs/new.md"));
-        for example in Example::ALL {
-            let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", example.label())));
+        for &example in Example::value_variants() {
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", label(example))));
             let cells: Vec<&str> = row.unwrap_or_default().split('|').map(str::trim).collect();
             let said = cells.get(3).copied().unwrap_or_default();
             let there: Vec<&str> = languages(example).into_iter().map(Language::name).collect();
-            let expected = if there.len() == Language::ALL.len() { "all".to_owned() } else { there.join(", ") };
-            assert_eq!(said, expected, "{}", example.label());
+            let expected =
+                if there.len() == Language::value_variants().len() { "all".to_owned() } else { there.join(", ") };
+            assert_eq!(said, expected, "{}", label(example));
         }
     }
     #[test]
@@ -364,11 +368,11 @@ mod tests {
             (Language::Go, include_str!("../../../../../guest-examples/docs/go.md")),
             (Language::C, include_str!("../../../../../guest-examples/docs/c.md")),
         ];
-        assert_eq!(pages.each_ref().map(|(language, _)| language.label()), Language::ALL.map(Language::label));
+        assert!(pages.iter().map(|(language, _)| language).eq(Language::value_variants()));
         for base in &BASES {
             let dev = base.build_at_each_save();
             let has = |(language, page): &&(Language, &str)| *language == base.language && page.contains(&dev);
-            assert!(pages.iter().any(|page| has(&page)), "{}: {dev}", base.language.label());
+            assert!(pages.iter().any(|page| has(&page)), "{}: {dev}", label(base.language));
         }
     }
 }

@@ -81,7 +81,7 @@ impl ReadEvidence {
     pub fn audit(&mut self, file: &Path) -> anyhow::Result<()> {
         let exit = each_chain(file, |chain, archive| match self.chain(&archive) {
             Ok(lines) => Ok(report_unreadable(&chain.path, lines)),
-            Err(error) => Ok(unreadable(&chain.path, &error)),
+            Err(error) => unreadable(&chain.path, &error).report(false),
         })?;
         self.exit = self.exit.or(exit);
         Ok(())

@@ -3,39 +3,26 @@ use serde_json::{Value, json};
 use toolcell_mcp::Caller;
 use toolcell_policy::{Ask, Explanation, Source};
 
-use super::subjects::{AskedAnswer, Subjects};
+use super::subjects::Subjects;
 use crate::args::ExplainArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::terminal;
 
 /// Prints the answer. A denial is an answer like a permission; only an unanswerable question is an
 /// error.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
-    let ask = match Ask::of_person(&args.ask) {
-        Ok(ask) => ask,
-        Err(error) => {
-            terminal::error(&error.to_string(), Some(error.hint()));
-            return Ok(Exit::Usage);
-        }
-    };
-    let Some(mut subjects) = Subjects::open_or_report(&args.manifest.manifest, &args.code) else {
-        return Ok(Exit::AtFault);
-    };
+    let ask = Ask::of_person(&args.ask).map_err(|error| Failure::usage(error.to_string(), error.hint()))?;
+    let mut subjects = Subjects::open(&args.manifest.manifest, &args.code)?;
     let answer = match &ask {
         Ask::Call(_) => {
             let caller = Caller::new(&args.caller, args.scopes.iter().map(String::as_str));
-            match subjects.call(&args.tool, &ask, &caller)? {
-                AskedAnswer::Answer(answer) => Some(answer),
-                AskedAnswer::NoTool => None,
-                AskedAnswer::Broken => return Ok(Exit::AtFault),
-            }
+            subjects.call(&args.tool, &ask, &caller)?
         }
         _ => subjects.grants(&args.tool)?.map(|grants| grants.explain(&ask)),
     };
     let Some(explanation) = answer else {
         let message = format!("{} has no tool {:?}", subjects.file.name(), args.tool);
-        terminal::error(&message, Some("name it as `toolcell list` shows it, or as COMPONENT/TOOL"));
-        return Ok(Exit::AtFault);
+        return Err(Failure::at_fault(message, "name it as `toolcell list` shows it, or as COMPONENT/TOOL").into());
     };
     let explanation = without_useless_lines(explanation, &mut subjects)?;
     let source = subjects.file.source();

@@ -6,12 +6,13 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::names::check_tool;
-use toolcell_policy::{Finding, Manifest, Narrowed, Source, narrow, parse, render_all};
+use toolcell_policy::{Finding, Manifest, Narrowed, Source, narrow};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::{CodeCacheOptions, ManifestFile};
 
 use super::evidence::ReadEvidence;
 use crate::args::{AUDIT, SuggestArgs};
+use crate::commands::registries::read_manifest;
 use crate::commands::replay::recordings_of;
 use crate::edit::{self, apply_or_report, unified};
 use crate::exit::{Exit, Failure};
@@ -30,15 +31,8 @@ pub struct CheckedManifest {
 impl CheckedManifest {
     /// Reads a manifest; its problems are printed.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let hint = "name the manifest with --manifest, or run this in its folder";
-        let file = ManifestFile::read(path).map_err(|problem| Failure::at_fault(problem, hint))?;
-        match parse(&file.source()).map(|parsed| parsed.manifest) {
-            Ok(manifest) => Ok(Self { file, manifest }),
-            Err(problems) => {
-                terminal::eprint(&render_all(&file.source(), &problems, terminal::stderr_style()));
-                Err(Failure::said(Exit::AtFault))
-            }
-        }
+        let (file, manifest) = read_manifest(path)?;
+        Ok(Self { file, manifest })
     }
 
     /// The audit that the manifest names, or the default one.

@@ -4,23 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolcell_mcp::Caller;
-use toolcell_policy::{Ask, Diagnostic, Explanation, Grants, Manifest, parse, render_all};
+use toolcell_policy::{Ask, Diagnostic, Explanation, Grants, Manifest, render_all};
 use toolcell_server::ManifestFile;
 use toolcell_server::catalog::ListedNames;
 use toolcell_server::catalog::arguments::{AskedCall, explain_call};
 
 use crate::args::CodeCacheArgs;
+use crate::commands::registries::read_manifest;
+use crate::exit::{Exit, Failure};
 use crate::listed;
 use crate::terminal;
-
-/// The answer to a question about a call.
-pub enum AskedAnswer {
-    Answer(Explanation),
-    /// There is no such tool.
-    NoTool,
-    /// Conditions of the manifest do not compile; the problems are printed.
-    Broken,
-}
 
 /// A checked manifest. A component is only loaded if a name requires it.
 pub struct Subjects<'a> {
@@ -47,24 +40,10 @@ struct NamedTool {
 }
 
 impl<'a> Subjects<'a> {
-    /// Reads the manifest, or prints its problems.
-    pub fn open_or_report(path: &Path, code: &'a CodeCacheArgs) -> Option<Self> {
-        let file = match ManifestFile::read(path) {
-            Ok(file) => file,
-            Err(problem) => {
-                terminal::error(&problem, Some("name the manifest with --manifest, or run this in its folder"));
-                return None;
-            }
-        };
-        match parse(&file.source()) {
-            Ok(parsed) => {
-                Some(Self { manifest: parsed.manifest, file, code, components: HashMap::new(), exposed: None })
-            }
-            Err(problems) => {
-                print_problems(&file, &problems);
-                None
-            }
-        }
+    /// Reads the manifest; its problems are printed.
+    pub fn open(path: &Path, code: &'a CodeCacheArgs) -> Result<Self, Failure> {
+        let (file, manifest) = read_manifest(path)?;
+        Ok(Self { manifest, file, code, components: HashMap::new(), exposed: None })
     }
 
     /// Grants of a tool, by its name for clients or as `COMPONENT/TOOL`; or of a component by its
@@ -101,21 +80,19 @@ impl<'a> Subjects<'a> {
         Ok(listed.is_none_or(|listed| listed::has(listed, own)))
     }
 
-    /// Whether this caller may call a tool as asked. The tool is named as for
-    /// [`grants`](Self::grants).
-    pub fn call(&mut self, name: &str, ask: &Ask, caller: &Caller) -> anyhow::Result<AskedAnswer> {
-        let Some(NamedTool { component, own }) = self.found(name)? else { return Ok(AskedAnswer::NoTool) };
+    /// Whether this caller may call a tool as asked; `None` if there is no such tool. The tool is
+    /// named as for [`grants`](Self::grants).
+    pub fn call(&mut self, name: &str, ask: &Ask, caller: &Caller) -> anyhow::Result<Option<Explanation>> {
+        let Some(NamedTool { component, own }) = self.found(name)? else { return Ok(None) };
         let (Some(component), Ask::Call(arguments)) = (self.manifest.component(&component), ask) else {
-            return Ok(AskedAnswer::NoTool);
+            return Ok(None);
         };
         let call = AskedCall { component, tool: &own, caller, arguments };
-        Ok(match explain_call(&self.manifest, ask, call) {
-            Ok(answer) => AskedAnswer::Answer(answer),
-            Err(problems) => {
-                print_problems(&self.file, &problems);
-                AskedAnswer::Broken
-            }
-        })
+        let answer = explain_call(&self.manifest, ask, call).map_err(|problems| {
+            print_problems(&self.file, &problems);
+            Failure::said(Exit::AtFault)
+        })?;
+        Ok(Some(answer))
     }
 
     /// The interfaces that a component imports; `None` if it cannot be loaded.

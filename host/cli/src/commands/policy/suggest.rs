@@ -42,14 +42,8 @@ struct DeniedLine {
 pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
     // The command line requires it.
     let Some(file) = &args.file else { return Ok(Exit::Usage) };
-    let attempts = match read(file) {
-        Ok(attempts) => attempts,
-        Err(problem) => {
-            let hint = "name a file that `toolcell serve --observe` or `--audit` wrote";
-            terminal::error(&format!("{} {problem}", file.display()), Some(hint));
-            return Ok(Exit::AtFault);
-        }
-    };
+    let hint = "name a file that `toolcell serve --observe` or `--audit` wrote";
+    let attempts = read(file).map_err(|problem| Failure::at_fault(format!("{} {problem}", file.display()), hint))?;
     if attempts.is_empty() {
         terminal::eprint("nothing was denied: the manifest allows all that was tried\n");
         return Ok(Exit::Done);
@@ -65,18 +59,9 @@ pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
 /// Merges the tables into the manifest. Attempts that it cannot express, or that get no table, are
 /// left out and reported.
 fn apply(args: &SuggestArgs, attempts: &[Attempt]) -> anyhow::Result<Exit> {
-    let merged = ManifestFile::read(&args.manifest.manifest).and_then(|file| {
-        let fitting = Fitting::of(&file, attempts)?;
-        Ok((file, fitting))
-    });
-    let (file, fitting) = match merged {
-        Ok(merged) => merged,
-        Err(problem) => {
-            terminal::error(&problem, Some("name the manifest with --manifest, or merge the tables by hand"));
-            return Ok(Exit::AtFault);
-        }
-    };
-    let fitting = loading(&file, fitting)?;
+    let unfit = |problem| Failure::at_fault(problem, "name the manifest with --manifest, or merge the tables by hand");
+    let file = ManifestFile::read(&args.manifest.manifest).map_err(unfit)?;
+    let fitting = loading(&file, Fitting::of(&file, attempts).map_err(unfit)?)?;
     let unproposed = suggest(&fitting.taken);
     let remarks = unproposed.lines().filter_map(|line| line.strip_prefix("# "));
     for remark in remarks.filter(|remark| remark.contains(": nothing allows ")) {

@@ -4,42 +4,27 @@ use toolcell_mcp::Caller;
 use toolcell_policy::{Ask, Diagnostic, Expectation, ExpectationResult, parse_expectations, render_all};
 use toolcell_server::ManifestFile;
 
-use super::subjects::{AskedAnswer, Subjects};
+use super::subjects::Subjects;
 use crate::args::PolicyTestArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::terminal;
 
 /// Checks every expectation and prints the ones that fail.
 pub fn run(args: &PolicyTestArgs) -> anyhow::Result<Exit> {
-    let file = match ManifestFile::read(&args.file) {
-        Ok(file) => file,
-        Err(problem) => {
-            terminal::error(&problem, Some("name a file of [[expect]] tables: toolcell policy test --help"));
-            return Ok(Exit::AtFault);
-        }
-    };
+    let hint = "name a file of [[expect]] tables: toolcell policy test --help";
+    let file = ManifestFile::read(&args.file).map_err(|problem| Failure::at_fault(problem, hint))?;
     let source = file.source();
-    let expectations = match parse_expectations(&source) {
-        Ok(expectations) => expectations,
-        Err(problems) => {
-            terminal::eprint(&render_all(&source, &problems, terminal::stderr_style()));
-            return Ok(Exit::AtFault);
-        }
-    };
-    let Some(mut subjects) = Subjects::open_or_report(&args.manifest.manifest, &args.code) else {
-        return Ok(Exit::AtFault);
-    };
+    let expectations = parse_expectations(&source).map_err(|problems| {
+        terminal::eprint(&render_all(&source, &problems, terminal::stderr_style()));
+        Failure::said(Exit::AtFault)
+    })?;
+    let mut subjects = Subjects::open(&args.manifest.manifest, &args.code)?;
     let mut results = Vec::with_capacity(expectations.len());
     for expectation in &expectations {
         if let ask @ Ask::Call(_) = expectation.ask() {
             let scopes = expectation.scopes().iter().map(String::as_str);
             let caller = Caller::new(expectation.caller().unwrap_or("local"), scopes);
-            let answer = match subjects.call(expectation.tool(), ask, &caller)? {
-                AskedAnswer::Answer(answer) => Some(answer),
-                AskedAnswer::NoTool => None,
-                AskedAnswer::Broken => return Ok(Exit::AtFault),
-            };
-            results.push(expectation.compare(answer));
+            results.push(expectation.compare(subjects.call(expectation.tool(), ask, &caller)?));
             continue;
         }
         let grants = subjects.grants(expectation.tool())?;

@@ -7,7 +7,7 @@ use toolcell_policy::{Delivery, LoginOwner, Secret, SecretSource};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::{login, secrets};
 
-use super::{Edited, written};
+use super::Edited;
 use crate::args::SecretListArgs;
 use crate::exit::Exit;
 use crate::terminal;
@@ -40,7 +40,7 @@ pub fn run(args: &SecretListArgs) -> anyhow::Result<Exit> {
         .map(|(component, secret)| SecretRow {
             component,
             name: secret.name().to_owned(),
-            from: written(secret.source()),
+            from: secret.source().to_string(),
             goes: goes(secret),
             missing: missing(secret.source(), &folder, &state),
             ok: if is_of_callers(secret.source()) { "of each caller" } else { "ok" },

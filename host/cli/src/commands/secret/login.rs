@@ -6,12 +6,12 @@ use std::sync::Arc;
 use toolcell_audit::timestamp;
 use toolcell_policy::names::did_you_mean;
 use toolcell_policy::{LoginOwner, LoginPolicy};
-use toolcell_server::ManifestFile;
 use toolcell_server::login::{self, LoginError, Made, NewLogin, SendRequest};
 
-use crate::args::{ManifestArg, SecretLoginArgs, SecretLogoutArgs, manifest_words};
+use crate::args::{ManifestArg, SecretLoginArgs, SecretLogoutArgs};
 use crate::commands::logins::OpenedLogins;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
+use crate::manifest::{self, NAME_MANIFEST};
 use crate::terminal;
 
 /// The caller over stdio.
@@ -26,12 +26,11 @@ struct Named {
 
 /// Logs in.
 pub fn run(args: &SecretLoginArgs) -> anyhow::Result<Exit> {
-    let Some(named) = named_or_report(&args.name, &args.manifest) else { return Ok(Exit::AtFault) };
+    let named = named(&args.name, &args.manifest)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let made = match caller_of(&named.policy, args.caller.as_deref()) {
-        Err(exit) => return Ok(exit),
-        Ok(None) => runtime.block_on(log_in(&named, args.device)),
-        Ok(Some(caller)) => {
+    let made = match caller_of(&named.policy, args.caller.as_deref())? {
+        None => runtime.block_on(log_in(&named, args.device)),
+        Some(caller) => {
             let opened = OpenedLogins::open(&args.manifest)?;
             let made = opened.run(log_in_as(&opened, &named.policy, caller, args.device));
             match &made {
@@ -41,60 +40,43 @@ pub fn run(args: &SecretLoginArgs) -> anyhow::Result<Exit> {
             made
         }
     };
-    match made {
-        Ok(made) => {
-            if !made.scopes_missing.is_empty() {
-                terminal::warning(&format!("the server did not give these scopes: {}", made.scopes_missing.join(" ")));
-            }
-            terminal::print(&format!("{}\n", summary(&args.name, &made)))?;
-            Ok(Exit::Done)
-        }
-        Err(error) => Ok(report(&error)),
+    let made = made.map_err(Failure::from)?;
+    if !made.scopes_missing.is_empty() {
+        terminal::warning(&format!("the server did not give these scopes: {}", made.scopes_missing.join(" ")));
     }
+    terminal::print(&format!("{}\n", summary(&args.name, &made)))?;
+    Ok(Exit::Done)
 }
 
 /// Forgets a login.
 pub fn log_out(args: &SecretLogoutArgs) -> anyhow::Result<Exit> {
-    let Some(Named { policy, folder, state }) = named_or_report(&args.name, &args.manifest) else {
-        return Ok(Exit::AtFault);
-    };
+    let Named { policy, folder, state } = named(&args.name, &args.manifest)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let done = match caller_of(&policy, args.caller.as_deref()) {
-        Err(exit) => return Ok(exit),
-        Ok(None) => runtime.block_on(async {
+    let done = match caller_of(&policy, args.caller.as_deref())? {
+        None => runtime.block_on(async {
             let client = login::client(&policy)?;
             login::log_out(&policy, &folder, &state, &client).await
         }),
-        Ok(Some(caller)) => {
-            let opened = OpenedLogins::open(&args.manifest)?;
-            opened.revoke(&policy, caller)
-        }
+        Some(caller) => OpenedLogins::open(&args.manifest)?.revoke(&policy, caller),
     };
-    match done {
-        Ok((true, failed)) => {
-            if let Some(error) = failed {
-                terminal::warning(&format!("the server did not take the tokens back: {error}"));
-            }
-            terminal::print(&format!("the login {} is forgotten\n", args.name))?;
-            Ok(Exit::Done)
-        }
-        Ok((false, _)) => {
-            terminal::error(&format!("nobody is logged in to {}", args.name), None);
-            Ok(Exit::AtFault)
-        }
-        Err(error) => Ok(report(&error)),
+    let (true, failed) = done.map_err(Failure::from)? else {
+        return Err(Failure::at_fault(format!("nobody is logged in to {}", args.name), "").into());
+    };
+    if let Some(error) = failed {
+        terminal::warning(&format!("the server did not take the tokens back: {error}"));
     }
+    terminal::print(&format!("the login {} is forgotten\n", args.name))?;
+    Ok(Exit::Done)
 }
 
 /// The caller whose login it is; none where all share it.
-fn caller_of<'c>(policy: &LoginPolicy, given: Option<&'c str>) -> Result<Option<&'c str>, Exit> {
+fn caller_of<'c>(policy: &LoginPolicy, given: Option<&'c str>) -> Result<Option<&'c str>, Failure> {
     match (policy.owner(), given) {
         (LoginOwner::Caller, given) => Ok(Some(given.unwrap_or(LOCAL))),
         (LoginOwner::Server, None) => Ok(None),
         (LoginOwner::Server, Some(_)) => {
             let message = format!("all callers share the login {:?}", policy.name());
-            terminal::error(&message, Some("leave out --caller, or write of = \"caller\" into it"));
-            Err(Exit::AtFault)
+            Err(Failure::at_fault(message, "leave out --caller, or write of = \"caller\" into it"))
         }
     }
 }
@@ -148,36 +130,19 @@ fn summary(name: &str, made: &Made) -> String {
     format!("logged in to {name}; {then}")
 }
 
-fn report(error: &LoginError) -> Exit {
-    terminal::error(&error.to_string(), error.hint().as_deref());
-    Exit::AtFault
-}
-
 /// The manifest's login of this name.
-fn named_or_report(name: &str, manifest: &ManifestArg) -> Option<Named> {
+fn named(name: &str, manifest: &ManifestArg) -> Result<Named, Failure> {
     let path = &manifest.manifest;
-    let parsed = ManifestFile::read(path).and_then(|file| {
-        let words = manifest_words(path);
-        let wrong = |_| format!("{} has problems; `toolcell check{words}` shows them", path.display());
-        toolcell_policy::parse(&file.source()).map_err(wrong)
-    });
-    let manifest = match parsed {
-        Ok(parsed) => parsed.manifest,
-        Err(problem) => {
-            terminal::error(&problem, Some("name the manifest with --manifest, or run this in its folder"));
-            return None;
-        }
-    };
+    let manifest = manifest::checked(path).map_err(|problem| Failure::at_fault(problem, NAME_MANIFEST))?;
     let Some(policy) = manifest.login(name) else {
         let known = manifest.logins().iter().map(|login| login.name());
         let hint = match did_you_mean(name, known) {
             Some(known) => format!("did you mean {known}?"),
             None => format!("add [oauth.{name}] with issuer and client_id"),
         };
-        terminal::error(&format!("the manifest has no login {name:?}"), Some(&hint));
-        return None;
+        return Err(Failure::at_fault(format!("the manifest has no login {name:?}"), hint));
     };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let state = folder.join(manifest.server().state());
-    Some(Named { policy: Arc::clone(policy), folder: folder.to_owned(), state })
+    Ok(Named { policy: Arc::clone(policy), folder: folder.to_owned(), state })
 }

@@ -83,14 +83,3 @@ impl Edited {
         format!("{}/{FOLDER}/{component}.{secret}", self.manifest.server().state())
     }
 }
-
-/// The place in the manifest's form.
-fn written(place: &SecretSource) -> String {
-    match place {
-        SecretSource::Env(name) => format!("env:{name}"),
-        SecretSource::File(path) => format!("file:{path}"),
-        SecretSource::Keyring { service, account } => format!("keyring:{service}/{account}"),
-        SecretSource::Login(_) => place.to_string(),
-        SecretSource::Program(program) => format!("exec: {program}"),
-    }
-}

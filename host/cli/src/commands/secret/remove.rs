@@ -6,7 +6,7 @@ use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::secret_store::forget;
 
-use super::{Edited, FOLDER, written};
+use super::{Edited, FOLDER};
 use crate::args::SecretRemoveArgs;
 use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure};
@@ -21,7 +21,7 @@ pub fn run(args: &SecretRemoveArgs) -> anyhow::Result<Exit> {
         && forget(&place, &folder_of(file.path()))
             .map_err(|problem| Failure::at_fault(problem, "the manifest names it no longer"))?;
     let value = if is_gone { "its value is removed" } else { "its value is not touched" };
-    terminal::eprint(&format!("{}: {} is gone; {value}: {}\n", file.name(), args.name, written(&place)));
+    terminal::eprint(&format!("{}: {} is gone; {value}: {}\n", file.name(), args.name, place));
     Ok(Exit::Done)
 }
 

@@ -8,7 +8,7 @@ use toolcell_policy::edit::{ManifestEntry, Value};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::secret_store::GivenSecret;
 
-use super::{Edited, written};
+use super::Edited;
 use crate::args::SecretSetArgs;
 use crate::edit::{self, Screen, agree};
 use crate::exit::{Exit, Failure};
@@ -33,7 +33,7 @@ pub fn run(args: &SecretSetArgs) -> anyhow::Result<Exit> {
         edit::write(&file, &text)?;
         named = format!("; {} says so", file.name());
     }
-    terminal::eprint(&format!("{} is kept in {}{named}\n", args.name, written(&place)));
+    terminal::eprint(&format!("{} is kept in {place}{named}\n", args.name));
     Ok(Exit::Done)
 }
 
@@ -45,7 +45,7 @@ fn edited(args: &SecretSetArgs) -> Result<(toolcell_server::ManifestFile, String
     let component = edited.component(name, args.component.as_deref())?;
     let before = edited.place(&component, name).cloned();
     let place = place(args, &component, before.as_ref(), &edited);
-    let from = written(&place);
+    let from = place.to_string();
     let delivery = delivery(args);
     let is_there = edited.edit.secret_source(&component, name).is_some();
     if !is_there && delivery.is_empty() {

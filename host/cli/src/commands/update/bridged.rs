@@ -101,7 +101,7 @@ fn take(
     staged: Vec<StagedBridge<'_>>,
 ) -> anyhow::Result<Vec<BridgeChange>> {
     let path = lock::path_beside(file.path());
-    let locked = lock::read(&path).map_err(|error| Failure::at_fault(error.to_string(), error.hint()))?;
+    let locked = lock::read(&path).map_err(Failure::from)?;
     let was = match &locked {
         Some(locked) => locked.clone(),
         None => loaded(args, file, file.text())?,
@@ -160,14 +160,13 @@ fn loaded(args: &UpdateArgs, file: &ManifestFile, text: &str) -> anyhow::Result<
 
 /// Writes the lock, if there is one, and finally the components.
 fn place(path: &LockPath, locked: Option<&Lock>, now: &Lock, staged: Vec<StagedBridge<'_>>) -> Result<(), Failure> {
-    let wrong = |error: lock::LockError| Failure::at_fault(error.to_string(), error.hint());
     if let Some(before) = locked {
         let mut after = before.clone();
         for staged in &staged {
             let name = staged.bridge.component.name();
             after.components.extend(now.components.get(name).map(|pinned| (name.to_owned(), pinned.clone())));
         }
-        lock::write(path, &after).map_err(wrong)?;
+        lock::write(path, &after)?;
     }
     for staged in staged {
         staged.take_place().inspect_err(|_| {

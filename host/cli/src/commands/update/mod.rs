@@ -223,7 +223,7 @@ fn pin(args: &UpdateArgs, file: &ManifestFile, edit: &ManifestEdit, checks: &Tag
     let imports = imports(&ready, moved);
     drop(ready);
     let path = lock::path_beside(file.path());
-    let locked = lock::read(&path).map_err(|error| Failure::at_fault(error.to_string(), error.hint()))?;
+    let locked = lock::read(&path).map_err(Failure::from)?;
     let drifts = drift(locked.as_ref().unwrap_or(&was), &now);
     let mut changes = Vec::with_capacity(moved.len());
     for moved in moved {
@@ -277,13 +277,12 @@ fn write(
     now: &Lock,
 ) -> Result<(), Failure> {
     let path = lock::path_beside(file.path());
-    let wrong = |error: lock::LockError| Failure::at_fault(error.to_string(), error.hint());
     if let Some(before) = locked {
         let mut after = before.clone();
         for Moved { name, .. } in moved {
             after.components.extend(now.components.get(name).map(|pinned| (name.clone(), pinned.clone())));
         }
-        lock::write(&path, &after).map_err(wrong)?;
+        lock::write(&path, &after)?;
     }
     edit::write(file, &edit.text()).inspect_err(|_| {
         // If this fails, the lock pins a version that the manifest does not name, which is not

@@ -3,11 +3,11 @@
 //! of `exit-with-code`, so that a 2 stays a 2.
 use std::ops::Range;
 
-use wasmparser::{BinaryReaderError, Parser, Payload};
+use wasm_encoder::Encode as _;
+use wasmparser::{BinaryReader, BinaryReaderError, Parser, Payload};
 use wit_component::{StringEncoding, embed_component_metadata, metadata};
 
-use super::sections::{self, leb};
-use super::{ADAPTER, PREVIEW1};
+use super::{ADAPTER, PREVIEW1, sections};
 
 /// The import of preview 1, whose code the adapter turns into success or failure.
 const PROC_EXIT: &str = "proc_exit";
@@ -45,57 +45,29 @@ fn rename(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
     for payload in Parser::new(0).parse_all(module) {
         let Payload::ImportSection(section) = payload? else { continue };
         let range = section.range();
-        let start = range.start;
-        let end = range.end;
-        let mut starts = Vec::new();
         let mut found = None;
         for import in section.into_imports_with_offsets() {
             let (at, import) = import?;
             if import.module == PREVIEW1 && import.name == PROC_EXIT {
-                found = Some(starts.len());
+                found = Some(at);
             }
-            starts.push(at);
         }
-        let Some(found) = found else { return Ok(None) };
-        starts.push(end);
-        return Ok(replace(module, start..end, &starts, found));
+        return Ok(found.and_then(|at| replace(module, range, at)));
     }
     Ok(None)
 }
 
-/// Puts the section together again. `starts` are those of its imports, and its end.
-fn replace(module: &[u8], section: Range<usize>, starts: &[usize], found: usize) -> Option<Vec<u8>> {
-    let from = *starts.get(found)?;
-    let to = *starts.get(found + 1)?;
-    // A name is its length and its bytes; the type follows both.
-    let (_, rest) = name(module.get(from..to)?)?;
-    let (_, ty) = name(rest)?;
-    let mut body = module.get(section.start..from)?.to_vec();
-    for name in [INTERFACE, EXIT_WITH_CODE] {
-        body.extend(leb(name.len()));
-        body.extend(name.as_bytes());
-    }
-    body.extend(ty);
-    body.extend(module.get(to..section.end)?);
+/// Puts the section together again, with another name for the import that is here.
+fn replace(module: &[u8], section: Range<usize>, at: usize) -> Option<Vec<u8>> {
+    // The type follows both names.
+    let mut import = BinaryReader::new(module.get(at..section.end)?, 0);
+    import.skip_string().ok()?;
+    import.skip_string().ok()?;
+    let mut body = module.get(section.start..at)?.to_vec();
+    INTERFACE.encode(&mut body);
+    EXIT_WITH_CODE.encode(&mut body);
+    body.extend(module.get(at + import.current_position()..section.end)?);
     sections::replace(module, section, IMPORT_SECTION, &body)
-}
-
-/// A name and the bytes after it.
-fn name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut length = 0_usize;
-    let mut read = 0_u32;
-    let mut rest = bytes;
-    loop {
-        let (byte, after) = rest.split_first()?;
-        length |= usize::from(byte & 0x7f).checked_shl(7 * read)?;
-        (rest, read) = (after, read + 1);
-        if byte & 0x80 == 0 {
-            return rest.split_at_checked(length);
-        }
-        if read > 4 {
-            return None;
-        }
-    }
 }
 
 #[cfg(test)]

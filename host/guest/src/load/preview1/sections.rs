@@ -17,24 +17,9 @@ pub(super) fn replace(module: &[u8], section: Range<usize>, number: u8, body: &[
         return None;
     }
     let mut replaced = module.get(..before)?.to_vec();
-    replaced.extend(leb(body.len()));
-    replaced.extend(body);
+    body.encode(&mut replaced);
     replaced.extend(module.get(end..)?);
     Some(replaced)
-}
-
-/// A number in LEB128: seven bits to a byte.
-pub(super) fn leb(mut number: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    loop {
-        let low = u8::try_from(number & 0x7f).unwrap_or_default();
-        number >>= 7;
-        if number == 0 {
-            bytes.push(low);
-            return bytes;
-        }
-        bytes.push(low | 0x80);
-    }
 }
 
 /// An item as a section holds it.

@@ -142,7 +142,7 @@ impl<'t> Copies<'t> {
                 let fields = self.values(record.fields.iter().map(|(name, ty)| (name.as_str(), *ty)), depth)?;
                 let layout = Layout::fields(fields.iter().map(|(_, part)| part.layout));
                 let fields: Vec<_> = fields.iter().map(|(name, part)| (*name, part.ty)).collect();
-                Some(self.named(&format!("record {fields:?}"), layout, |ty| ty.record(fields.iter().copied())))
+                Some(self.write(&format!("record {fields:?}"), layout, true, |ty| ty.record(fields.iter().copied())))
             }
             ComponentDefinedType::Variant(variant) => {
                 let cases =
@@ -150,17 +150,17 @@ impl<'t> Copies<'t> {
                 let cases: Vec<(&str, Option<Written>)> = cases.collect::<Option<_>>()?;
                 let layout = Layout::cases(cases.len(), cases.iter().filter_map(|(_, part)| Some((*part)?.layout)));
                 let cases: Vec<_> = cases.iter().map(|(name, part)| (*name, part.map(|part| part.ty))).collect();
-                Some(self.named(&format!("variant {cases:?}"), layout, |ty| ty.variant(cases.iter().copied())))
+                Some(self.write(&format!("variant {cases:?}"), layout, true, |ty| ty.variant(cases.iter().copied())))
             }
             ComponentDefinedType::Enum(names) => {
                 let layout = Layout::cases(names.len(), []);
-                Some(self.named(&format!("enum {names:?}"), layout, |ty| {
+                Some(self.write(&format!("enum {names:?}"), layout, true, |ty| {
                     ty.enum_type(names.iter().map(|name| name.as_str()));
                 }))
             }
             ComponentDefinedType::Flags(names) => {
                 let layout = Layout::flags(names.len());
-                Some(self.named(&format!("flags {names:?}"), layout, |ty| {
+                Some(self.write(&format!("flags {names:?}"), layout, true, |ty| {
                     ty.flags(names.iter().map(|name| name.as_str()));
                 }))
             }
@@ -173,25 +173,25 @@ impl<'t> Copies<'t> {
         Some(match ty {
             ComponentDefinedType::List { element, .. } => {
                 let item = self.value(*element, depth)?.ty;
-                self.write(&format!("list {item:?}"), Layout::POINTER, |ty| ty.list(item))
+                self.write(&format!("list {item:?}"), Layout::POINTER, false, |ty| ty.list(item))
             }
             ComponentDefinedType::FixedLengthList { element, length, .. } => {
                 let item = self.value(*element, depth)?;
                 let size = item.layout.size.saturating_mul(u64::from(*length));
                 let layout = Layout { size, ..item.layout };
                 let key = format!("list of {length} {:?}", item.ty);
-                self.write(&key, layout, |ty| ty.fixed_length_list(item.ty, *length))
+                self.write(&key, layout, false, |ty| ty.fixed_length_list(item.ty, *length))
             }
             ComponentDefinedType::Tuple(tuple) => {
                 let parts = self.values(tuple.types.iter().map(|ty| ("", *ty)), depth)?;
                 let layout = Layout::fields(parts.iter().map(|(_, part)| part.layout));
                 let parts: Vec<_> = parts.iter().map(|(_, part)| part.ty).collect();
-                self.write(&format!("tuple {parts:?}"), layout, |ty| ty.tuple(parts.iter().copied()))
+                self.write(&format!("tuple {parts:?}"), layout, false, |ty| ty.tuple(parts.iter().copied()))
             }
             ComponentDefinedType::Option { ty, .. } => {
                 let item = self.value(*ty, depth)?;
                 let layout = Layout::cases(2, [item.layout]);
-                self.write(&format!("option {:?}", item.ty), layout, |ty| ty.option(item.ty))
+                self.write(&format!("option {:?}", item.ty), layout, false, |ty| ty.option(item.ty))
             }
             ComponentDefinedType::Result { ok, err, .. } => {
                 let ok = self.optional(*ok, depth)?;
@@ -199,51 +199,37 @@ impl<'t> Copies<'t> {
                 let layout = Layout::cases(2, ok.iter().chain(&err).map(|part| part.layout));
                 let ok = ok.map(|part| part.ty);
                 let err = err.map(|part| part.ty);
-                self.write(&format!("result {ok:?} {err:?}"), layout, |ty| ty.result(ok, err))
+                self.write(&format!("result {ok:?} {err:?}"), layout, false, |ty| ty.result(ok, err))
             }
             ComponentDefinedType::Stream { ty, .. } => {
                 let item = self.optional(*ty, depth)?.map(|part| part.ty);
-                self.write(&format!("stream {item:?}"), Layout::of(4), |ty| ty.stream(item))
+                self.write(&format!("stream {item:?}"), Layout::of(4), false, |ty| ty.stream(item))
             }
             ComponentDefinedType::Future { ty, .. } => {
                 let item = self.optional(*ty, depth)?.map(|part| part.ty);
-                self.write(&format!("future {item:?}"), Layout::of(4), |ty| ty.future(item))
+                self.write(&format!("future {item:?}"), Layout::of(4), false, |ty| ty.future(item))
             }
             _ => return None,
         })
     }
 
-    /// A type that functions may only use under a name.
-    fn named(
-        &mut self,
-        structure: &str,
-        layout: Layout,
-        write: impl FnOnce(ComponentDefinedTypeEncoder<'_>),
-    ) -> Written {
-        if let Some(known) = self.by_structure.get(structure) {
-            return *known;
-        }
-        let (index, ty) = self.builder.type_defined(None);
-        write(ty);
-        let index = self.builder.export(format!("t{index}").as_str(), ComponentExportKind::Type, index, None);
-        self.keep(structure, index, layout)
-    }
-
+    /// Adds a type, unless there is one of this structure. `is_named`: functions may only use it
+    /// under a name.
     fn write(
         &mut self,
         structure: &str,
         layout: Layout,
+        is_named: bool,
         write: impl FnOnce(ComponentDefinedTypeEncoder<'_>),
     ) -> Written {
         if let Some(known) = self.by_structure.get(structure) {
             return *known;
         }
-        let (index, ty) = self.builder.type_defined(None);
+        let (mut index, ty) = self.builder.type_defined(None);
         write(ty);
-        self.keep(structure, index, layout)
-    }
-
-    fn keep(&mut self, structure: &str, index: u32, layout: Layout) -> Written {
+        if is_named {
+            index = self.builder.export(format!("t{index}").as_str(), ComponentExportKind::Type, index, None);
+        }
         let written = Written { ty: ComponentValType::Type(index), layout };
         self.by_structure.insert(structure.to_owned(), written);
         written

@@ -12,6 +12,8 @@ use wasmparser::{
 
 use super::ledger::{Ledger, LoadBound, Refusal, missing};
 
+type Result<T> = std::result::Result<T, Refusal>;
+
 /// Units of work of an operator. One unit is a local that lives in a block: 50 bytes and 0.2 µs of
 /// the compiler. An operator takes a microsecond or two.
 const OPERATOR_WORK: u64 = 8;
@@ -27,7 +29,7 @@ const FUNCTION_WORK: u64 = 256;
 const LOCALS_MAX: usize = 51_000;
 
 /// Counts the work of every function of every module.
-pub(super) fn check(bytes: &[u8], ledger: &mut Ledger) -> Result<(), Refusal> {
+pub(super) fn check(bytes: &[u8], ledger: &mut Ledger) -> Result<()> {
     let mut module = Module::default();
     for payload in Parser::new(0).parse_all(bytes) {
         match payload? {
@@ -71,7 +73,7 @@ struct Module {
 }
 
 impl Module {
-    fn body(&mut self, body: &FunctionBody<'_>, bytes: usize, ledger: &mut Ledger) -> Result<(), Refusal> {
+    fn body(&mut self, body: &FunctionBody<'_>, bytes: usize, ledger: &mut Ledger) -> Result<()> {
         let place = self.imported + self.bodies;
         self.bodies += 1;
         let none = || missing("a function has no type", body.range().start);
@@ -142,7 +144,7 @@ struct Function<'m> {
 }
 
 impl Function<'_> {
-    fn operator(&mut self, operator: &Operator<'_>, ledger: &Ledger) -> Result<(), Refusal> {
+    fn operator(&mut self, operator: &Operator<'_>, ledger: &Ledger) -> Result<()> {
         let dead = self.control.last().is_none_or(|block| block.dead);
         let arity = operator.operator_arity(&*self);
         match operator {
@@ -173,13 +175,7 @@ impl Function<'_> {
         Ok(())
     }
 
-    fn opens(
-        &mut self,
-        ty: BlockType,
-        kind: FrameKind,
-        arity: Option<(u32, u32)>,
-        ledger: &Ledger,
-    ) -> Result<(), Refusal> {
+    fn opens(&mut self, ty: BlockType, kind: FrameKind, arity: Option<(u32, u32)>, ledger: &Ledger) -> Result<()> {
         let dead = self.control.last().is_none_or(|block| block.dead);
         let (_, params) = arity.ok_or_else(|| unknown(ledger))?;
         if !dead {
@@ -192,7 +188,7 @@ impl Function<'_> {
         Ok(())
     }
 
-    fn closes(&mut self, operator: &Operator<'_>, arity: Option<(u32, u32)>, ledger: &Ledger) -> Result<(), Refusal> {
+    fn closes(&mut self, operator: &Operator<'_>, arity: Option<(u32, u32)>, ledger: &Ledger) -> Result<()> {
         let (_, values) = arity.ok_or_else(|| unknown(ledger))?;
         let around = self.around_is_dead();
         let block = if matches!(operator, Operator::Else) {
@@ -209,7 +205,7 @@ impl Function<'_> {
     }
 
     /// Pops and pushes operands.
-    fn change(&mut self, arity: Option<(u32, u32)>, ledger: &Ledger) -> Result<(), Refusal> {
+    fn change(&mut self, arity: Option<(u32, u32)>, ledger: &Ledger) -> Result<()> {
         let (pops, pushes) = arity.ok_or_else(|| unknown(ledger))?;
         let base = self.control.last().map_or(0, |block| block.base);
         let left = self.height.checked_sub(u64::from(pops)).filter(|left| *left >= base);
@@ -220,7 +216,7 @@ impl Function<'_> {
     }
 
     /// Opens a block, which takes this many operands from the stack.
-    fn enter(&mut self, ty: BlockType, kind: FrameKind, params: u64, ledger: &Ledger) -> Result<(), Refusal> {
+    fn enter(&mut self, ty: BlockType, kind: FrameKind, params: u64, ledger: &Ledger) -> Result<()> {
         self.control.push(CodeBlock { ty, kind, base: self.height.saturating_sub(params), dead: false });
         ledger.holds(LoadBound::BlockDepth, self.control.len() as u64)?;
         // A plain block is only a branch target at its end.
@@ -233,7 +229,7 @@ impl Function<'_> {
     }
 
     /// Begins a basic block. All operands live in it, and it counts for every open branch and loop.
-    fn block(&mut self, ledger: &Ledger) -> Result<(), Refusal> {
+    fn block(&mut self, ledger: &Ledger) -> Result<()> {
         self.blocks += 1;
         let lives = OPERATOR_WORK + self.height / OPERANDS_PER_UNIT + self.open / BRANCHES_PER_UNIT;
         self.work = self.work.saturating_add(lives);

@@ -197,44 +197,29 @@ impl<'l> Evaluation<'l> {
         arguments: &Arguments<'a>,
     ) -> Result<(), Refusal> {
         self.ledger.add(LoadBound::Steps, 1)?;
-        match step {
-            Step::Push(kind, item) => frame.push(*kind, item.clone(), self.ledger),
-            Step::Trampoline(size) => self.trampoline(*size),
-            Step::Import(kind, name, typed) => {
-                let item = arguments.get(name).unwrap_or(typed).clone();
-                frame.push(*kind, item, self.ledger)
+        let (kind, item) = match step {
+            Step::Push(kind, item) => (*kind, item.clone()),
+            Step::Trampoline(size) => return self.trampoline(*size),
+            Step::Import(kind, name, typed) => (*kind, arguments.get(name).unwrap_or(typed).clone()),
+            Step::Define(definition) => (Kind::Component, frame.blueprint(definition, self.ledger)?),
+            Step::Alias(kind, instance, name) => (*kind, frame.alias(*instance, name, self.ledger)?),
+            Step::Again(kind, index) => (*kind, frame.get(*kind, *index, self.ledger)?.clone()),
+            Step::Captured(kind, place) => (*kind, frame.captured(*place, self.ledger)?),
+            Step::Instantiate(component, given) => {
+                (Kind::Instance, Item::Instance(self.component(*component, given, frame)?))
             }
-            Step::Define(definition) => {
-                let item = frame.blueprint(definition, self.ledger)?;
-                frame.push(Kind::Component, item, self.ledger)
-            }
-            Step::Alias(kind, instance, name) => {
-                let item = frame.alias(*instance, name, self.ledger)?;
-                frame.push(*kind, item, self.ledger)
-            }
-            Step::Again(kind, index) => {
-                let item = frame.get(*kind, *index, self.ledger)?.clone();
-                frame.push(*kind, item, self.ledger)
-            }
-            Step::Captured(kind, place) => {
-                let item = frame.captured(*place, self.ledger)?;
-                frame.push(*kind, item, self.ledger)
-            }
-            Step::Instantiate(component, given) => self.component(*component, given, frame),
-            Step::Bundle(exports) => {
-                let bag = self.bundle(exports, frame)?;
-                frame.push(Kind::Instance, Item::Instance(bag), self.ledger)
-            }
-            Step::Core(module) => self.core(*module, frame),
-            Step::CoreAlias => Ok(self.ledger.add(LoadBound::Expansion, 1)?),
+            Step::Bundle(exports) => (Kind::Instance, Item::Instance(self.bundle(exports, frame)?)),
+            Step::Core(module) => return self.core(*module, frame),
+            Step::CoreAlias => return Ok(self.ledger.add(LoadBound::Expansion, 1)?),
             Step::Export(kind, name, index, typed) => {
                 let own = frame.get(*kind, *index, self.ledger)?;
                 // A user that knows only the type sees only the type.
                 let item = typed.as_ref().filter(|_| !self.expands).unwrap_or(own).clone();
                 frame.export(name, item.clone());
-                frame.push(*kind, item, self.ledger)
+                (*kind, item)
             }
-        }
+        };
+        frame.push(kind, item, self.ledger)
     }
 
     fn trampoline(&mut self, size: Option<Size>) -> Result<(), Refusal> {
@@ -250,8 +235,8 @@ impl<'l> Evaluation<'l> {
         &mut self,
         component: u32,
         given: &[ComponentInstantiationArg<'a>],
-        frame: &mut Frame<'a>,
-    ) -> Result<(), Refusal> {
+        frame: &Frame<'a>,
+    ) -> Result<Rc<Bag<'a>>, Refusal> {
         let item = frame.get(Kind::Component, component, self.ledger)?;
         let Item::Component(blueprint) = item else {
             return Err(missing(&format!("{component} is the index of no component"), self.ledger.offset));
@@ -265,15 +250,14 @@ impl<'l> Evaluation<'l> {
         }
         // The captured items are copied for each instance of it.
         self.ledger.add(LoadBound::Expansion, blueprint.size.parts)?;
-        let bag = match &blueprint.definition {
+        match &blueprint.definition {
             Some(definition) if self.expands => {
                 let captured = blueprint.captured.clone();
                 let inner = Frame { captured, ..Frame::default() };
-                self.run(definition, inner, &arguments)?.into_bag(self.ledger)?
+                self.run(definition, inner, &arguments)?.into_bag(self.ledger)
             }
-            _ => Rc::clone(&blueprint.exports),
-        };
-        frame.push(Kind::Instance, Item::Instance(bag), self.ledger)
+            _ => Ok(Rc::clone(&blueprint.exports)),
+        }
     }
 
     fn bundle<'a>(&mut self, exports: &[ComponentExport<'a>], frame: &Frame<'a>) -> Result<Rc<Bag<'a>>, Refusal> {

@@ -81,91 +81,73 @@ impl LoadBound {
     /// The largest allowed number; for [`Self::Work`], in a file of no bytes.
     #[must_use]
     pub const fn max(self) -> u64 {
-        match self {
-            // Composed components have three or four.
-            Self::Nesting => 32,
-            // The engine's own bound, which it checks only after it has recursed.
-            Self::TypeDepth => 100,
-            // Tools in Rust have some 700. Runtimes linked from many modules name each symbol.
-            Self::Items => 300_000,
-            // Tools in Rust have some 10,000. Each takes the engine some 200 bytes.
-            Self::Expansion => 1_000_000,
-            Self::Steps => 600_000,
-            // Each is a stack frame here.
-            Self::InstanceDepth => 32,
-            // Each has tables of handles of its own.
-            Self::ComponentInstances => 500,
-            // Each may wait on a stack of its own.
-            Self::WaitingParts => WAITING_PARTS_MAX as u64,
-            Self::Instances => INSTANCES_MAX as u64,
-            Self::Memories => MEMORIES_MAX as u64,
-            Self::Tables => TABLES_MAX as u64,
-            // All of WASI has some 300. Compiling one takes about 0.1 ms.
-            Self::Trampolines => 10_000,
-            // The pool allows an instance half of it, counted exactly; the count here is rounded
-            // up. The bound is the same outside of the pool.
-            Self::HostBytes => 2 * INSTANCE_BYTES_MAX as u64,
-            // As much as a file can hold once: some 50 ms.
-            Self::CopiedBytes => COMPONENT_BYTES_MAX,
-            // The engine's own bound is per component; this one is for all of them together.
-            Self::Modules => 1_000,
-            // The largest runtimes have some thousand.
-            Self::CoreTypes => 100_000,
-            Self::CoreImports => 200_000,
-            // CPython has 15,000, Clang as WebAssembly some 120,000. Each takes memory until all
-            // are compiled.
-            Self::Functions => 200_000,
-            // More than fit into a slot of the pool.
-            Self::Globals => 100_000,
-            Self::CoreExports => 200_000,
-            Self::ElementSegments => 20_000,
-            Self::Elements => 2_000_000,
-            // The engine's own bound is per module; this one is for all of them together.
-            Self::DataSegments => 100_000,
-            // C compilers make one block for each case of a `switch`, Go's compiler one for each
-            // resume point.
-            Self::BlockDepth => 20_000,
-            // The largest function of tools in Rust comes to 130,000. A unit takes the compiler
-            // some 50 bytes and 0.2 µs.
-            Self::FunctionWork => 8_000_000,
-            Self::Work => WORK_MAX,
-        }
+        self.facts().0
     }
 
     /// The counted things, in the plural.
     #[must_use]
     pub const fn counted(self) -> &'static str {
+        self.facts().1
+    }
+
+    const fn facts(self) -> (u64, &'static str) {
         match self {
-            Self::Nesting => "components and types inside each other",
-            Self::TypeDepth => "types inside each other",
-            Self::Items => "entries in its component sections",
-            Self::Expansion => "parts of types and instances, counted wherever they are used",
-            Self::Steps => "steps of instantiation",
-            Self::InstanceDepth => "component instances inside each other",
-            Self::ComponentInstances => "component instances",
-            Self::WaitingParts => {
-                "component instances with functions of their own, in a component with async functions"
-            }
-            Self::Instances => "core instances",
-            Self::Memories => "memories",
-            Self::Tables => "tables",
-            Self::Trampolines => "functions between components and the host",
-            Self::HostBytes => "bytes of the host's memory for one instance (globals, imports, function references)",
-            Self::CopiedBytes => "bytes copied for one instance (data and element segments)",
-            Self::Modules => "core modules",
-            Self::CoreTypes => "core types",
-            Self::CoreImports => "core imports",
-            Self::Functions => "functions",
-            Self::Globals => "globals",
-            Self::CoreExports => "core exports",
-            Self::ElementSegments => "element segments",
-            Self::Elements => "elements of segments",
-            Self::DataSegments => "data segments",
-            Self::BlockDepth => "blocks inside each other in one function",
-            Self::FunctionWork => {
-                "units of work for the compiler in one function (its blocks, times the values that live in them)"
-            }
-            Self::Work => "units of work for the compiler",
+            // Composed components have three or four.
+            Self::Nesting => (32, "components and types inside each other"),
+            // The engine's own bound, which it checks only after it has recursed.
+            Self::TypeDepth => (100, "types inside each other"),
+            // Tools in Rust have some 700. Runtimes linked from many modules name each symbol.
+            Self::Items => (300_000, "entries in its component sections"),
+            // Tools in Rust have some 10,000. Each takes the engine some 200 bytes.
+            Self::Expansion => (1_000_000, "parts of types and instances, counted wherever they are used"),
+            Self::Steps => (600_000, "steps of instantiation"),
+            // Each is a stack frame here.
+            Self::InstanceDepth => (32, "component instances inside each other"),
+            // Each has tables of handles of its own.
+            Self::ComponentInstances => (500, "component instances"),
+            // Each may wait on a stack of its own.
+            Self::WaitingParts => (
+                WAITING_PARTS_MAX as u64,
+                "component instances with functions of their own, in a component with async functions",
+            ),
+            Self::Instances => (INSTANCES_MAX as u64, "core instances"),
+            Self::Memories => (MEMORIES_MAX as u64, "memories"),
+            Self::Tables => (TABLES_MAX as u64, "tables"),
+            // All of WASI has some 300. Compiling one takes about 0.1 ms.
+            Self::Trampolines => (10_000, "functions between components and the host"),
+            // The pool allows an instance half of it, counted exactly; the count here is rounded
+            // up. The bound is the same outside of the pool.
+            Self::HostBytes => (
+                2 * INSTANCE_BYTES_MAX as u64,
+                "bytes of the host's memory for one instance (globals, imports, function references)",
+            ),
+            // As much as a file can hold once: some 50 ms.
+            Self::CopiedBytes => (COMPONENT_BYTES_MAX, "bytes copied for one instance (data and element segments)"),
+            // The engine's own bound is per component; this one is for all of them together.
+            Self::Modules => (1_000, "core modules"),
+            // The largest runtimes have some thousand.
+            Self::CoreTypes => (100_000, "core types"),
+            Self::CoreImports => (200_000, "core imports"),
+            // CPython has 15,000, Clang as WebAssembly some 120,000. Each takes memory until all
+            // are compiled.
+            Self::Functions => (200_000, "functions"),
+            // More than fit into a slot of the pool.
+            Self::Globals => (100_000, "globals"),
+            Self::CoreExports => (200_000, "core exports"),
+            Self::ElementSegments => (20_000, "element segments"),
+            Self::Elements => (2_000_000, "elements of segments"),
+            // The engine's own bound is per module; this one is for all of them together.
+            Self::DataSegments => (100_000, "data segments"),
+            // C compilers make one block for each case of a `switch`, Go's compiler one for each
+            // resume point.
+            Self::BlockDepth => (20_000, "blocks inside each other in one function"),
+            // The largest function of tools in Rust comes to 130,000. A unit takes the compiler
+            // some 50 bytes and 0.2 µs.
+            Self::FunctionWork => (
+                8_000_000,
+                "units of work for the compiler in one function (its blocks, times the values that live in them)",
+            ),
+            Self::Work => (WORK_MAX, "units of work for the compiler"),
         }
     }
 
@@ -241,27 +223,22 @@ impl Ledger {
 
     /// Adds compiler work of a component of this size.
     pub(crate) fn work(&mut self, units: u64, bytes: usize) -> Result<(), Excess> {
-        #[cfg(feature = "drill")]
-        if crate::drill::loads_are_open() {
-            return Ok(());
-        }
-        let Some(found) = self.sums.get_mut(LoadBound::Work as usize) else { return Ok(()) };
-        *found = found.saturating_add(units);
-        let max = WORK_MAX.saturating_add(WORK_PER_BYTE.saturating_mul(bytes as u64));
-        if *found > max {
-            Err(Excess { bound: LoadBound::Work, found: *found, max, offset: self.offset })
-        } else {
-            Ok(())
-        }
+        let Some(sum) = self.sums.get_mut(LoadBound::Work as usize) else { return Ok(()) };
+        *sum = sum.saturating_add(units);
+        let found = *sum;
+        self.within(LoadBound::Work, found, WORK_MAX.saturating_add(WORK_PER_BYTE.saturating_mul(bytes as u64)))
     }
 
     /// Checks a number against a bound without adding it to a sum.
     pub(crate) fn holds(&self, bound: LoadBound, found: u64) -> Result<(), Excess> {
+        self.within(bound, found, bound.max())
+    }
+
+    fn within(&self, bound: LoadBound, found: u64, max: u64) -> Result<(), Excess> {
         #[cfg(feature = "drill")]
         if crate::drill::loads_are_open() {
             return Ok(());
         }
-        let max = bound.max();
         if found > max { Err(Excess { bound, found, max, offset: self.offset }) } else { Ok(()) }
     }
 

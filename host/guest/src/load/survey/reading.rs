@@ -5,13 +5,12 @@ use toolcell_policy::is_later_wasi;
 use toolcell_wall::load::facts::GuestEngine;
 use wasmparser::{BinaryReader, ComponentInstance, Encoding, Instance, Parser, Payload};
 
-use super::canonical;
 use super::evaluation::{Evaluation, Step};
 use super::item::{Item, Kind};
 use super::ledger::{Ledger, LoadBound, Refusal, missing};
 use super::module::{ModuleCount, Parts};
 use super::scope::Scopes;
-use super::types;
+use super::{canonical, types};
 
 /// Counts everything in these bytes, and the cost of instantiating them.
 pub(super) fn survey(bytes: &[u8], ledger: &mut Ledger) -> Result<Parts, Refusal> {
@@ -109,28 +108,21 @@ fn section<'a>(bytes: &'a [u8], payload: Payload<'a>, scopes: &mut Scopes<'a, '_
 }
 
 fn component_instance<'a>(instance: ComponentInstance<'a>, scopes: &mut Scopes<'a, '_>) -> Result<(), Refusal> {
-    let step = match instance {
-        ComponentInstance::Instantiate { component_index, args } => Step::Instantiate(component_index, args),
-        ComponentInstance::FromExports(exports) => Step::Bundle(exports),
-    };
-    let entries = match &step {
-        Step::Instantiate(_, args) => args.len(),
-        Step::Bundle(exports) => exports.len(),
-        _ => 0,
+    let (entries, step) = match instance {
+        ComponentInstance::Instantiate { component_index, args } => {
+            (args.len(), Step::Instantiate(component_index, args))
+        }
+        ComponentInstance::FromExports(exports) => (exports.len(), Step::Bundle(exports)),
     };
     scopes.ledger.add(LoadBound::Items, entries as u64)?;
     scopes.step(step)
 }
 
 fn core_instance<'a>(instance: Instance<'a>, scopes: &mut Scopes<'a, '_>) -> Result<(), Refusal> {
-    match instance {
-        Instance::Instantiate { module_index, args } => {
-            scopes.ledger.add(LoadBound::Items, args.len() as u64)?;
-            scopes.step(Step::Core(module_index))
-        }
-        Instance::FromExports(exports) => {
-            scopes.ledger.add(LoadBound::Items, exports.len() as u64)?;
-            scopes.step(Step::CoreAlias)
-        }
-    }
+    let (entries, step) = match instance {
+        Instance::Instantiate { module_index, args } => (args.len(), Step::Core(module_index)),
+        Instance::FromExports(exports) => (exports.len(), Step::CoreAlias),
+    };
+    scopes.ledger.add(LoadBound::Items, entries as u64)?;
+    scopes.step(step)
 }

@@ -11,13 +11,15 @@ use super::item::{Item, Kind, Size};
 use super::ledger::{LoadBound, Refusal, missing};
 use super::scope::Scopes;
 
+type Result<T> = std::result::Result<T, Refusal>;
+
 /// The first byte of a component's type.
 const COMPONENT: u8 = 0x41;
 /// The first byte of an instance's type.
 const INSTANCE: u8 = 0x42;
 
 /// Reads a section of types.
-pub(crate) fn section<'a>(mut reader: BinaryReader<'a>, scopes: &mut Scopes<'a, '_>) -> Result<(), Refusal> {
+pub(crate) fn section<'a>(mut reader: BinaryReader<'a>, scopes: &mut Scopes<'a, '_>) -> Result<()> {
     for _ in 0..reader.read_var_u32()? {
         let item = one(&mut reader, scopes)?;
         scopes.step(Step::Push(Kind::Type, item))?;
@@ -26,7 +28,7 @@ pub(crate) fn section<'a>(mut reader: BinaryReader<'a>, scopes: &mut Scopes<'a, 
 }
 
 /// Reads one type.
-fn one<'a>(reader: &mut BinaryReader<'a>, scopes: &mut Scopes<'a, '_>) -> Result<Item<'a>, Refusal> {
+fn one<'a>(reader: &mut BinaryReader<'a>, scopes: &mut Scopes<'a, '_>) -> Result<Item<'a>> {
     scopes.ledger.offset = reader.original_position();
     let mut ahead = reader.clone();
     let first = ahead.read_u8()?;
@@ -47,11 +49,7 @@ fn one<'a>(reader: &mut BinaryReader<'a>, scopes: &mut Scopes<'a, '_>) -> Result
 }
 
 /// Reads one declaration in a type of a component or of an instance.
-fn declaration<'a>(
-    reader: &mut BinaryReader<'a>,
-    in_component: bool,
-    scopes: &mut Scopes<'a, '_>,
-) -> Result<(), Refusal> {
+fn declaration<'a>(reader: &mut BinaryReader<'a>, in_component: bool, scopes: &mut Scopes<'a, '_>) -> Result<()> {
     scopes.ledger.offset = reader.original_position();
     match reader.read_u8()? {
         0x00 => core(&reader.read()?, scopes),
@@ -77,7 +75,7 @@ fn declaration<'a>(
 }
 
 /// Counts a type of core modules.
-pub(crate) fn core(ty: &CoreType<'_>, scopes: &mut Scopes<'_, '_>) -> Result<(), Refusal> {
+pub(crate) fn core(ty: &CoreType<'_>, scopes: &mut Scopes<'_, '_>) -> Result<()> {
     let count = match ty {
         CoreType::Rec(group) => group.types().len(),
         CoreType::Module(declarations) => declarations.len(),
@@ -96,7 +94,7 @@ fn is_async(ty: &ComponentType<'_>) -> bool {
     }
 }
 
-fn size(ty: &ComponentType<'_>, scopes: &Scopes<'_, '_>) -> Result<Size, Refusal> {
+fn size(ty: &ComponentType<'_>, scopes: &Scopes<'_, '_>) -> Result<Size> {
     let function = match ty {
         ComponentType::Defined(ty) => return defined(ty, scopes),
         ComponentType::Func(function) => function,
@@ -108,7 +106,7 @@ fn size(ty: &ComponentType<'_>, scopes: &Scopes<'_, '_>) -> Result<Size, Refusal
     holding(params.chain(function.result), scopes)
 }
 
-fn defined(ty: &ComponentDefinedType<'_>, scopes: &Scopes<'_, '_>) -> Result<Size, Refusal> {
+fn defined(ty: &ComponentDefinedType<'_>, scopes: &Scopes<'_, '_>) -> Result<Size> {
     use ComponentDefinedType::{
         Borrow, Enum, FixedLengthList, Flags, Future, List, Map, Option, Own, Primitive, Record, Result, Stream, Tuple,
         Variant,
@@ -129,9 +127,6 @@ fn defined(ty: &ComponentDefinedType<'_>, scopes: &Scopes<'_, '_>) -> Result<Siz
     }
 }
 
-fn holding(
-    types: impl IntoIterator<Item = wasmparser::ComponentValType>,
-    scopes: &Scopes<'_, '_>,
-) -> Result<Size, Refusal> {
+fn holding(types: impl IntoIterator<Item = wasmparser::ComponentValType>, scopes: &Scopes<'_, '_>) -> Result<Size> {
     types.into_iter().try_fold(Size::ONE, |size, ty| Ok(size.holding(scopes.value(ty)?)))
 }

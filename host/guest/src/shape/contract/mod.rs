@@ -8,7 +8,7 @@
 mod imports;
 mod optional;
 
-use toolcell_wall::{asking as plain, caller, contract, nested};
+use toolcell_wall::{asking as plain, caller, contract, export, nested};
 use wasmtime::Store;
 use wasmtime::component::{Instance, InstancePre};
 
@@ -16,14 +16,12 @@ use super::error::ShapeError;
 use super::tool_call::{ToolAnswer, ToolCall};
 use crate::bindings::optional::{
     CompletionExport, CompletionExportIndices, PromptsExport, PromptsExportIndices, ResourcesExport,
-    ResourcesExportIndices,
+    ResourcesExportIndices, prompts, resources,
 };
-use crate::bindings::optional::{prompts, resources};
 use crate::bindings::toolcell::mcp::{asking, calling, log, types};
 use crate::bindings::{ToolComponent as Bindings, ToolComponentIndices};
 use crate::engine::errors::one_line;
 use crate::wasi::state::CallState;
-use toolcell_wall::export;
 use toolcell_wall::load::inspection::{COMPLETION, PROMPTS, RESOURCES, TOOLS};
 
 /// The contract's functions in a component.
@@ -201,6 +199,13 @@ macro_rules! variants {
     )*};
 }
 
+/// The same, with the other direction.
+macro_rules! both_ways {
+    ($macro:ident: $($one:path => $other:path { $($part:tt)* })*) => {
+        $macro! { $($one => $other { $($part)* } $other => $one { $($part)* })* }
+    };
+}
+
 // Bytes have an impl of their own, so that they move as a whole.
 same! { String, bool, u32, u64, f64, Vec<u8>, }
 
@@ -228,7 +233,8 @@ impl<T: Convert, E: Convert> Convert for Result<T, E> {
     }
 }
 
-records! {
+both_ways! {
+    records:
     types::Annotations => contract::ContentHints { audience, priority, last_modified }
     types::Icon => contract::GuestIcon { src, mime_type, sizes, theme }
     types::Hints => contract::GuestToolHints { read_only, destructive, idempotent, open_world }
@@ -241,6 +247,9 @@ records! {
         uri, name, title, description, mime_type, size, annotations, icons, meta_json,
     }
     types::EmbeddedResource => contract::EmbeddedResource { uri, mime_type, body, annotations, meta_json }
+}
+
+records! {
     types::CallResult => contract::GuestResult { content, structured_json, is_error, meta_json }
     prompts::Argument => contract::GuestPromptArgument { name, title, description, required, values }
     prompts::Prompt => contract::GuestPrompt { name, title, description, arguments, icons, meta_json }
@@ -252,18 +261,6 @@ records! {
     asking::Page => plain::QuestionPage { message, url }
     asking::Inquiry => plain::Inquiry { key, question }
     plain::WorkRoot => asking::Root { uri, name }
-    contract::ContentHints => types::Annotations { audience, priority, last_modified }
-    contract::GuestIcon => types::Icon { src, mime_type, sizes, theme }
-    contract::GuestToolHints => types::Hints { read_only, destructive, idempotent, open_world }
-    contract::GuestTool => types::Tool {
-        name, title, description, input_schema_json, output_schema_json, hints, icons, meta_json,
-    }
-    contract::TextContent => types::TextContent { text, annotations, meta_json }
-    contract::MediaContent => types::MediaContent { data, mime_type, annotations, meta_json }
-    contract::GuestLink => types::ResourceLink {
-        uri, name, title, description, mime_type, size, annotations, icons, meta_json,
-    }
-    contract::EmbeddedResource => types::EmbeddedResource { uri, mime_type, body, annotations, meta_json }
     calling::Place => nested::ProgramPlace { line, column }
     nested::CalledResult => calling::Called { content, structured_json }
     nested::NestedRefusal => calling::Refusal { reason, text }
@@ -271,25 +268,22 @@ records! {
     caller::Trace => crate::bindings::toolcell::mcp::request::TraceContext { traceparent, tracestate, baggage }
 }
 
-variants! {
+both_ways! {
+    variants:
     types::Role => contract::GuestRole { User, Assistant }
     types::Theme => contract::Theme { Light, Dark }
     types::ResourceBody => contract::GuestResourceBody { Text(body), Blob(body) }
     types::Content => contract::GuestContent {
         Text(item), Image(item), Audio(item), ResourceLink(item), EmbeddedResource(item),
     }
+    asking::Kind => plain::AskKind { Form, Page, Sampling, Roots }
+}
+
+variants! {
     types::Failure => toolcell_wall::failure::CallFailure { InvalidInput(text), Failed(text) }
     log::Level => caller::GuestLogLevel { Debug, Info, Notice, Warning, Error, Critical, Alert, Emergency }
-    asking::Kind => plain::AskKind { Form, Page, Sampling, Roots }
-    plain::AskKind => asking::Kind { Form, Page, Sampling, Roots }
     asking::Question => plain::GuestQuestion { Form(form), Page(page), Sampling(params), Roots }
     plain::GuestAnswer => asking::Answer { Accepted(text), Declined, Dismissed, Message(text), Roots(roots) }
-    contract::GuestRole => types::Role { User, Assistant }
-    contract::Theme => types::Theme { Light, Dark }
-    contract::GuestResourceBody => types::ResourceBody { Text(body), Blob(body) }
-    contract::GuestContent => types::Content {
-        Text(item), Image(item), Audio(item), ResourceLink(item), EmbeddedResource(item),
-    }
     nested::NotCalledReason => calling::Reason {
         Denied, Unknown, InvalidArguments, OverLimit, Busy, NotApproved, Cancelled, Failed,
     }

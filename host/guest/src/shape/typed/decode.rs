@@ -3,6 +3,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use base64::Engine as _;
+use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use wasmtime::component::Val;
 
@@ -39,7 +40,7 @@ pub(crate) fn arguments(
 ) -> Result<Vec<Val>, ConvertError> {
     let reading = ValueReading { types, problem: RefCell::default(), bytes_left: Cell::new(bytes_max) };
     let fields = NamedFields { reading: &reading, fields: parameters, path: Path::ROOT };
-    let named = finish(&reading, json, |json| fields.deserialize(json))?;
+    let named = finish(&reading, json, |json| json.deserialize_map(fields))?;
     Ok(named.into_iter().map(|(_, value)| value).collect())
 }
 
@@ -62,7 +63,11 @@ fn finish<'j, T>(
     let read = read(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     read.map_err(|error| {
         let problem = reading.problem.borrow_mut().take();
-        problem.unwrap_or_else(|| ConvertError { path: "$".to_owned(), message: format!("not JSON: {error}") })
+        problem.unwrap_or_else(|| {
+            // The parser's own word on a type is that the whole is no object.
+            let message = if error.is_data() { "expected an object".to_owned() } else { format!("not JSON: {error}") };
+            ConvertError { path: "$".to_owned(), message }
+        })
     })
 }
 
@@ -417,29 +422,16 @@ impl<'de> DeserializeSeed<'de> for FlagLabel<'_, '_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
         let path = self.seed.path.item(self.index);
-        let label = serde_json::Value::deserialize_in(deserializer)?;
-        match label.filter(|label| self.labels.contains(label)) {
-            Some(label) => {
+        match serde_json::Value::deserialize(deserializer)? {
+            serde_json::Value::String(label) if self.labels.contains(&label) => {
                 self.seed.reading.charge::<D::Error>(&path, size_of::<String>() + label.len())?;
                 Ok(label)
             }
-            None => {
+            _ => {
                 let known = listed(self.labels.iter().map(String::as_str));
                 self.seed.reading.fail(&path, format!("expected one of {known}"))
             }
         }
-    }
-}
-
-/// A text, or `None` for any other JSON value.
-trait DeserializeIn {
-    fn deserialize_in<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error>;
-}
-
-impl DeserializeIn for serde_json::Value {
-    fn deserialize_in<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-        let value = <Self as serde::Deserialize>::deserialize(deserializer)?;
-        Ok(if let Self::String(text) = value { Some(text) } else { None })
     }
 }
 
@@ -453,7 +445,7 @@ impl<'de> DeserializeSeed<'de> for Null<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        match <serde_json::Value as serde::Deserialize>::deserialize(deserializer)? {
+        match serde_json::Value::deserialize(deserializer)? {
             serde_json::Value::Null => Ok(()),
             _ => self.reading.fail(&self.path, "expected null"),
         }

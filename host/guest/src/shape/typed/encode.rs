@@ -6,6 +6,8 @@ use wasmtime::component::Val;
 
 use super::ty::{Int, Ty, TyId, TypedField, Types};
 
+type Result<T> = std::result::Result<T, EncodeError>;
+
 /// The largest integer that every JSON parser keeps exactly: 2^53 - 1.
 const EXACT_MAX: u64 = (1 << 53) - 1;
 
@@ -21,12 +23,7 @@ pub(crate) enum EncodeError {
 }
 
 /// The JSON of a function's result, as an object: a record itself, any other value as `result`.
-pub(crate) fn result(
-    types: &Types,
-    ty: Option<TyId>,
-    value: Option<&Val>,
-    bytes_max: usize,
-) -> Result<String, EncodeError> {
+pub(crate) fn result(types: &Types, ty: Option<TyId>, value: Option<&Val>, bytes_max: usize) -> Result<String> {
     let mut writer = ValueWriter { types, text: String::new(), bytes_max };
     match (ty, value) {
         (None, None) => writer.push("{}")?,
@@ -38,12 +35,7 @@ pub(crate) fn result(
 }
 
 /// The JSON of a typed error, as an object: `{"error": …}`.
-pub(crate) fn error(
-    types: &Types,
-    ty: Option<TyId>,
-    value: Option<&Val>,
-    bytes_max: usize,
-) -> Result<String, EncodeError> {
+pub(crate) fn error(types: &Types, ty: Option<TyId>, value: Option<&Val>, bytes_max: usize) -> Result<String> {
     let mut writer = ValueWriter { types, text: String::new(), bytes_max };
     writer.tagged("error", ty.zip(value))?;
     Ok(writer.text)
@@ -54,7 +46,7 @@ pub(crate) fn error(
 /// # Errors
 /// [`EncodeError`] if it is longer than `bytes_max`.
 #[cfg(test)]
-pub(crate) fn value(types: &Types, ty: TyId, value: &Val, bytes_max: usize) -> Result<String, EncodeError> {
+pub(crate) fn value(types: &Types, ty: TyId, value: &Val, bytes_max: usize) -> Result<String> {
     let mut writer = ValueWriter { types, text: String::new(), bytes_max };
     writer.value(ty, value)?;
     Ok(writer.text)
@@ -77,7 +69,7 @@ struct ValueWriter<'a> {
 }
 
 impl ValueWriter<'_> {
-    fn push(&mut self, part: &str) -> Result<(), EncodeError> {
+    fn push(&mut self, part: &str) -> Result<()> {
         if self.text.len() + part.len() > self.bytes_max {
             return Err(EncodeError::TooLong);
         }
@@ -85,7 +77,7 @@ impl ValueWriter<'_> {
         Ok(())
     }
 
-    fn string(&mut self, text: &str) -> Result<(), EncodeError> {
+    fn string(&mut self, text: &str) -> Result<()> {
         // Texts always serialize. A text that is too long is refused before it is copied.
         if text.len() > self.bytes_max {
             return Err(EncodeError::TooLong);
@@ -102,7 +94,7 @@ impl ValueWriter<'_> {
     }
 
     /// A short text, written in place.
-    fn push_shown(&mut self, shown: impl fmt::Display) -> Result<(), EncodeError> {
+    fn push_shown(&mut self, shown: impl fmt::Display) -> Result<()> {
         let before = self.text.len();
         write!(self.text, "{shown}").map_err(|_| EncodeError::Mismatch)?;
         if self.text.len() > self.bytes_max {
@@ -112,7 +104,7 @@ impl ValueWriter<'_> {
         Ok(())
     }
 
-    fn value(&mut self, ty: TyId, value: &Val) -> Result<(), EncodeError> {
+    fn value(&mut self, ty: TyId, value: &Val) -> Result<()> {
         let types = self.types;
         match (types.get(ty), value) {
             (Ty::Bool, Val::Bool(value)) => self.push(if *value { "true" } else { "false" }),
@@ -127,9 +119,11 @@ impl ValueWriter<'_> {
             (Ty::Text, Val::String(value)) => self.string(value),
             (Ty::Bytes, Val::List(values)) => self.bytes(values),
             (Ty::List(item), Val::List(values)) | (Ty::FixedList(item, _), Val::FixedLengthList(values)) => {
-                self.array(values.iter().map(|value| (*item, value)))
+                self.array(values, |writer, value| writer.value(*item, value))
             }
-            (Ty::Tuple(types), Val::Tuple(values)) => self.array(types.iter().copied().zip(values)),
+            (Ty::Tuple(types), Val::Tuple(values)) => {
+                self.array(types.iter().zip(values), |writer, (ty, value)| writer.value(*ty, value))
+            }
             (Ty::Record(fields), Val::Record(values)) => self.record(fields, values),
             (Ty::Variant(cases), Val::Variant(name, payload)) => {
                 let case = cases.iter().find(|case| case.name == *name).ok_or(EncodeError::Mismatch)?;
@@ -140,14 +134,7 @@ impl ValueWriter<'_> {
                 }
             }
             (Ty::Enum(_), Val::Enum(label)) => self.string(label),
-            (Ty::Flags(_), Val::Flags(labels)) => {
-                self.push("[")?;
-                for (at, label) in labels.iter().enumerate() {
-                    self.push(if at == 0 { "" } else { "," })?;
-                    self.string(label)?;
-                }
-                self.push("]")
-            }
+            (Ty::Flags(_), Val::Flags(labels)) => self.array(labels, |writer, label| writer.string(label)),
             (Ty::Option(_), Val::Option(None)) => self.push("null"),
             (Ty::Option(inner), Val::Option(Some(value))) if types.is_optional(*inner) => {
                 self.tagged("some", Some((*inner, value)))
@@ -160,9 +147,11 @@ impl ValueWriter<'_> {
                 };
                 self.tagged(key, (*ty).zip(payload.as_deref()))
             }
-            (Ty::Stream(Some(item)), Val::List(values)) => self.array(values.iter().map(|value| (*item, value))),
+            (Ty::Stream(Some(item)), Val::List(values)) => {
+                self.array(values, |writer, value| writer.value(*item, value))
+            }
             (Ty::Stream(Some(_)), Val::String(bytes)) => self.string(bytes),
-            (Ty::Stream(None), Val::List(nothings)) => self.nulls(nothings.len()),
+            (Ty::Stream(None), Val::List(nothings)) => self.array(nothings, |writer, _| writer.push("null")),
             (Ty::Future(item), Val::List(values)) => match (item, values.as_slice()) {
                 (Some(item), [value]) => self.value(*item, value),
                 (None, [_]) => self.push("null"),
@@ -172,16 +161,7 @@ impl ValueWriter<'_> {
         }
     }
 
-    /// The items of a stream without a type.
-    fn nulls(&mut self, count: usize) -> Result<(), EncodeError> {
-        self.push("[")?;
-        for at in 0..count {
-            self.push(if at == 0 { "null" } else { ",null" })?;
-        }
-        self.push("]")
-    }
-
-    fn integer(&mut self, int: Int, value: &Val) -> Result<(), EncodeError> {
+    fn integer(&mut self, int: Int, value: &Val) -> Result<()> {
         // Most are small. 64 bits are written in a fraction of the time of 128.
         let (small, magnitude) = match value {
             Val::S8(value) => (i64::from(*value), 0),
@@ -204,46 +184,47 @@ impl ValueWriter<'_> {
     }
 
     /// `shortest` is the text of an f32: as an f64 it would have extra digits.
-    fn float(&mut self, shortest: Option<String>, value: f64) -> Result<(), EncodeError> {
+    fn float(&mut self, shortest: Option<String>, value: f64) -> Result<()> {
         if value.is_nan() {
             return self.push("\"NaN\"");
         }
         if value.is_infinite() {
             return self.push(if value > 0.0 { "\"Infinity\"" } else { "\"-Infinity\"" });
         }
-        match shortest {
-            Some(text) => self.push(&text),
-            None => {
-                let text = serde_json::to_string(&value).map_err(|_| EncodeError::Mismatch)?;
-                self.push(&text)
-            }
-        }
+        let text = match shortest {
+            Some(text) => text,
+            None => serde_json::to_string(&value).map_err(|_| EncodeError::Mismatch)?,
+        };
+        self.push(&text)
     }
 
-    fn bytes(&mut self, values: &[Val]) -> Result<(), EncodeError> {
+    fn bytes(&mut self, values: &[Val]) -> Result<()> {
         if values.len() > self.bytes_max {
             return Err(EncodeError::TooLong);
         }
         let bytes: Option<Vec<u8>> =
             values.iter().map(|value| if let Val::U8(byte) = value { Some(*byte) } else { None }).collect();
         let encoded = base64::engine::general_purpose::STANDARD.encode(bytes.ok_or(EncodeError::Mismatch)?);
-        self.push("\"")?;
-        self.push(&encoded)?;
-        self.push("\"")
+        self.string(&encoded)
     }
 
-    fn array<'v>(&mut self, items: impl Iterator<Item = (TyId, &'v Val)>) -> Result<(), EncodeError> {
+    /// Items in brackets, each written by `write`.
+    fn array<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        write: impl Fn(&mut Self, T) -> Result<()>,
+    ) -> Result<()> {
         self.push("[")?;
-        for (at, (ty, value)) in items.enumerate() {
+        for (at, item) in items.into_iter().enumerate() {
             if at > 0 {
                 self.push(",")?;
             }
-            self.value(ty, value)?;
+            write(self, item)?;
         }
         self.push("]")
     }
 
-    fn record(&mut self, fields: &[TypedField], values: &[(String, Val)]) -> Result<(), EncodeError> {
+    fn record(&mut self, fields: &[TypedField], values: &[(String, Val)]) -> Result<()> {
         self.push("{")?;
         let mut is_first = true;
         for (field, (_, value)) in fields.iter().zip(values) {
@@ -261,7 +242,7 @@ impl ValueWriter<'_> {
         self.push("}")
     }
 
-    fn tagged(&mut self, key: &str, payload: Option<(TyId, &Val)>) -> Result<(), EncodeError> {
+    fn tagged(&mut self, key: &str, payload: Option<(TyId, &Val)>) -> Result<()> {
         self.push("{")?;
         self.string(key)?;
         self.push(":")?;

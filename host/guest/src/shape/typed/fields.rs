@@ -1,7 +1,7 @@
 //! JSON objects with named fields: the fields of a record, the parameters of a function.
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use wasmtime::component::Val;
 
 use super::decode::{Seed, ValueReading, listed};
@@ -14,14 +14,6 @@ pub(super) struct NamedFields<'a, 'p> {
     pub(super) reading: &'a ValueReading<'a>,
     pub(super) fields: &'a [TypedField],
     pub(super) path: Path<'p>,
-}
-
-impl<'de> DeserializeSeed<'de> for NamedFields<'_, '_> {
-    type Value = Vec<(String, Val)>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
 }
 
 impl<'de> Visitor<'de> for NamedFields<'_, '_> {
@@ -40,7 +32,7 @@ impl<'de> Visitor<'de> for NamedFields<'_, '_> {
         let mut next = 0;
         while let Some(position) = map.next_key_seed(FieldName { fields: self, next })? {
             let Some((field, (_, slot))) = self.fields.get(position).zip(found.get_mut(position)) else {
-                return self.no_object();
+                return self.reading.fail(&self.path, "expected an object");
             };
             let path = self.path.key(&field.name);
             if slot.is_some() {
@@ -60,41 +52,9 @@ impl<'de> Visitor<'de> for NamedFields<'_, '_> {
         });
         whole.collect()
     }
-
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
-        self.no_object()
-    }
 }
 
 impl NamedFields<'_, '_> {
-    fn no_object<T, E: serde::de::Error>(&self) -> Result<T, E> {
-        self.reading.fail(&self.path, "expected an object")
-    }
-
     fn known(&self) -> String {
         match self.fields {
             [] => "nothing is expected here".to_owned(),

@@ -4,8 +4,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolcell_wall::report::{Captured, LINE_BYTES};
 
-use crate::wasi::cli::printing::Print;
-
 #[derive(Debug, Default)]
 struct PrintedLog {
     limit_bytes: u64,
@@ -55,6 +53,8 @@ impl LogBudget {
         Captured { text: String::from_utf8_lossy(&kept).into_owned(), dropped_bytes: log.dropped_bytes }
     }
 
+    /// Keeps as much as fits and lets the guest go on: a tool that prints too much is noisy, not
+    /// broken.
     pub(crate) fn keep(&self, bytes: &[u8]) {
         let mut log = self.lock();
         let room = usize::try_from(log.limit_bytes.saturating_sub(log.charged_bytes)).unwrap_or(usize::MAX);
@@ -67,15 +67,6 @@ impl LogBudget {
     /// A panic while printing leaves the log usable: its bytes are still text.
     fn lock(&self) -> MutexGuard<'_, PrintedLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Keeps as much as fits and lets the guest go on: a tool that prints too much is noisy, not
-/// broken.
-impl Print for LogBudget {
-    fn print(&self, bytes: &[u8]) -> wasmtime::Result<()> {
-        self.keep(bytes);
-        Ok(())
     }
 }
 

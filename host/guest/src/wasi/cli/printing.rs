@@ -7,21 +7,17 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
+use crate::wasi::cli::standard;
+
 /// Bytes that a guest may write at once: the size that WASI hosts commonly permit. It bounds the
 /// host's allocation for one `write-zeroes`.
 const WRITE_BYTES_MAX: usize = 64 * 1024;
 
-/// Receives output without waiting.
-pub(crate) trait Print: Clone + Send + Sync + Unpin + 'static {
-    /// An error ends the call.
-    fn print(&self, bytes: &[u8]) -> wasmtime::Result<()>;
-}
-
-/// Standard output or standard error that goes to `P`, and never to a terminal.
+/// Standard output or standard error, which never is a terminal.
 #[derive(Clone, Debug)]
-pub(crate) struct Printer<P>(pub(crate) P);
+pub(crate) struct Printer(pub(crate) standard::OutputStream);
 
-impl<P: Print> OutputStream for Printer<P> {
+impl OutputStream for Printer {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.0.print(&bytes).map_err(StreamError::Trap)
     }
@@ -36,11 +32,11 @@ impl<P: Print> OutputStream for Printer<P> {
 }
 
 #[wasmtime_wasi::async_trait]
-impl<P: Print> Pollable for Printer<P> {
+impl Pollable for Printer {
     async fn ready(&mut self) {}
 }
 
-impl<P: Print> AsyncWrite for Printer<P> {
+impl AsyncWrite for Printer {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
         Poll::Ready(self.0.print(bytes).map(|()| bytes.len()).map_err(std::io::Error::other))
     }
@@ -54,13 +50,13 @@ impl<P: Print> AsyncWrite for Printer<P> {
     }
 }
 
-impl<P> IsTerminal for Printer<P> {
+impl IsTerminal for Printer {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl<P: Print> StdoutStream for Printer<P> {
+impl StdoutStream for Printer {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(self.clone())
     }

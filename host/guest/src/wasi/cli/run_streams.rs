@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolcell_policy::{Invocation, Limit};
 
 use crate::wasi::cli::capture::LogBudget;
-use crate::wasi::cli::printing::Print;
 use toolcell_wall::failure::LimitReached;
 
 /// Bytes kept of the end of standard error. That is enough for a program's last message, and as
@@ -110,15 +109,15 @@ pub(crate) struct Stream {
     is_stdout: bool,
 }
 
-impl Print for Stream {
-    fn print(&self, bytes: &[u8]) -> wasmtime::Result<()> {
+impl Stream {
+    pub(crate) fn print(&self, bytes: &[u8]) -> Result<(), LimitReached> {
         let printed = &self.printed;
         if self.is_stdout && printed.stdout_bytes_max.is_some() {
-            return printed.answer(bytes, |kept| &mut kept.stdout).map_err(wasmtime::Error::new);
+            return printed.answer(bytes, |kept| &mut kept.stdout);
         }
         printed.print(bytes);
         if !self.is_stdout && printed.stderr_answers {
-            return printed.answer(bytes, |kept| &mut kept.stderr).map_err(wasmtime::Error::new);
+            return printed.answer(bytes, |kept| &mut kept.stderr);
         }
         Ok(())
     }

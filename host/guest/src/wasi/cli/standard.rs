@@ -5,7 +5,7 @@ use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 
 use crate::wasi::cli::capture::LogBudget;
-use crate::wasi::cli::printing::{Print, Printer};
+use crate::wasi::cli::printing::Printer;
 use crate::wasi::cli::run_streams::{Printed, Stream};
 
 /// The standard streams of a guest.
@@ -54,11 +54,15 @@ impl StandardStreams {
     }
 }
 
-impl Print for OutputStream {
-    fn print(&self, bytes: &[u8]) -> wasmtime::Result<()> {
+impl OutputStream {
+    /// Receives output without waiting. An error ends the call.
+    pub(crate) fn print(&self, bytes: &[u8]) -> wasmtime::Result<()> {
         match self {
-            Self::Log(log) => log.print(bytes),
-            Self::Run(stream) => stream.print(bytes),
+            Self::Log(log) => {
+                log.keep(bytes);
+                Ok(())
+            }
+            Self::Run(stream) => stream.print(bytes).map_err(wasmtime::Error::new),
         }
     }
 }

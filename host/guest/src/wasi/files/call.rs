@@ -217,25 +217,16 @@ impl Files {
         // For a denial and for the folders opened from here. No decision depends on it, as links
         // may lead elsewhere.
         let at = names(&folder.at, path).unwrap_or_default();
-        let account = mount.account.clone();
-        if let Some((dir, _)) = &folder.open {
-            let account = match mount.source {
-                Source::Scratch(_) => self.scratch_of(folder.mount)?.1,
-                _ => account,
-            };
-            let dir = Arc::clone(dir);
-            return Ok(MountTarget::MountedPath(MountedPath {
-                mount: folder.mount,
-                dir,
-                path: path.to_owned(),
-                account,
-                at,
-                plain: false,
-                pinned: false,
-                lent: None,
-            }));
-        }
-        let (dir, account) = self.root(folder.mount)?;
+        let (dir, account) = match &folder.open {
+            Some((dir, _)) => {
+                let account = match mount.source {
+                    Source::Scratch(_) => self.scratch_of(folder.mount)?.1,
+                    _ => mount.account.clone(),
+                };
+                (Arc::clone(dir), account)
+            }
+            None => self.root(folder.mount)?,
+        };
         Ok(MountTarget::MountedPath(MountedPath {
             mount: folder.mount,
             dir,
@@ -279,18 +270,7 @@ impl Files {
                 None => ErrorCode::NoEntry.into(),
             });
         }
-        let (dir, account) = self.root(number)?;
-        let path = joined(&names, slash);
-        Ok(MountTarget::MountedPath(MountedPath {
-            mount: number,
-            dir,
-            path,
-            account,
-            at: names,
-            plain: true,
-            pinned,
-            lent: None,
-        }))
+        self.real_place(number, names, slash, pinned)
     }
 
     /// `rest` leads to no further mount, since the longest path was taken.
@@ -312,19 +292,15 @@ impl Files {
                 lent: Some(lent.clone()),
             }));
         }
-        let plain = mount.is_plain();
-        let (dir, account) = self.root(number)?;
-        let path = joined(&rest, slash);
-        Ok(MountTarget::MountedPath(MountedPath {
-            mount: number,
-            dir,
-            path,
-            account,
-            at: rest,
-            plain,
-            pinned,
-            lent: None,
-        }))
+        self.real_place(number, rest, slash, pinned)
+    }
+
+    /// A place in the folder of a mount.
+    fn real_place(&mut self, mount: usize, at: Vec<String>, slash: bool, pinned: bool) -> Result<MountTarget, Refused> {
+        let plain = self.mount(mount)?.is_plain();
+        let (dir, account) = self.root(mount)?;
+        let path = joined(&at, slash);
+        Ok(MountTarget::MountedPath(MountedPath { mount, dir, path, account, at, plain, pinned, lent: None }))
     }
 
     /// The folder of a mount, and the account for its writes.

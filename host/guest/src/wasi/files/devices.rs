@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use super::bindings::types::{DescriptorStat, DescriptorType, ErrorCode};
+use super::bindings::types::ErrorCode;
 use super::handle::PIECE_BYTES_MAX;
 use super::mount::{Inner, InnerKind};
 
@@ -52,18 +52,6 @@ impl Device {
                 getrandom::fill(&mut bytes).map_err(|_| ErrorCode::Io)?;
                 Ok(bytes)
             }
-        }
-    }
-
-    /// Its facts. A device has neither size nor times.
-    pub(super) fn stat(self) -> DescriptorStat {
-        DescriptorStat {
-            type_: DescriptorType::CharacterDevice,
-            link_count: 1,
-            size: 0,
-            data_access_timestamp: None,
-            data_modification_timestamp: None,
-            status_change_timestamp: None,
         }
     }
 }

@@ -9,13 +9,15 @@ use super::ledger::Reservation;
 use super::mount::{MountedPath, PATH_BYTES_MAX};
 use super::refused::code;
 
-pub(super) fn create_folder(spot: &MountedPath, _permit: FilePermit) -> Result<(), ErrorCode> {
+type Result<T> = std::result::Result<T, ErrorCode>;
+
+pub(super) fn create_folder(spot: &MountedPath, _permit: FilePermit) -> Result<()> {
     made(spot, 0, || spot.dir.create_dir(&spot.path))
 }
 
 /// A link leads to its own folder or below. So following it stays in the mount, even after it is
 /// moved.
-pub(super) fn create_link(spot: &MountedPath, target: &str, _permit: FilePermit) -> Result<(), ErrorCode> {
+pub(super) fn create_link(spot: &MountedPath, target: &str, _permit: FilePermit) -> Result<()> {
     if target.is_empty() {
         return Err(ErrorCode::NoEntry);
     }
@@ -31,7 +33,7 @@ pub(super) fn create_link(spot: &MountedPath, target: &str, _permit: FilePermit)
     made(spot, target.len() as u64, || spot.dir.symlink(target, &spot.path))
 }
 
-fn made(spot: &MountedPath, bytes: u64, make: impl Fn() -> std::io::Result<()>) -> Result<(), ErrorCode> {
+fn made(spot: &MountedPath, bytes: u64, make: impl Fn() -> std::io::Result<()>) -> Result<()> {
     let account = spot.account()?;
     account.with_room(|| {
         let _turn = account.names();
@@ -46,15 +48,15 @@ fn made(spot: &MountedPath, bytes: u64, make: impl Fn() -> std::io::Result<()>) 
     })
 }
 
-pub(super) fn remove_file(spot: &MountedPath, _permit: FilePermit) -> Result<(), ErrorCode> {
+pub(super) fn remove_file(spot: &MountedPath, _permit: FilePermit) -> Result<()> {
     removed(spot, || spot.dir.remove_file(&spot.path))
 }
 
-pub(super) fn remove_folder(spot: &MountedPath, _permit: FilePermit) -> Result<(), ErrorCode> {
+pub(super) fn remove_folder(spot: &MountedPath, _permit: FilePermit) -> Result<()> {
     removed(spot, || spot.dir.remove_dir(&spot.path))
 }
 
-fn removed(spot: &MountedPath, remove: impl FnOnce() -> std::io::Result<()>) -> Result<(), ErrorCode> {
+fn removed(spot: &MountedPath, remove: impl FnOnce() -> std::io::Result<()>) -> Result<()> {
     let account = spot.account()?;
     let turn = account.names();
     let facts = spot.facts_of_name()?;
@@ -67,12 +69,7 @@ fn removed(spot: &MountedPath, remove: impl FnOnce() -> std::io::Result<()>) -> 
 }
 
 /// Both are in the same mount.
-pub(super) fn rename(
-    old: &MountedPath,
-    new: &MountedPath,
-    _gone: FilePermit,
-    _made: FilePermit,
-) -> Result<(), ErrorCode> {
+pub(super) fn rename(old: &MountedPath, new: &MountedPath, _gone: FilePermit, _made: FilePermit) -> Result<()> {
     let turn = old.account()?.names();
     let moved = old.facts_of_name()?;
     let replaced = match new.facts_of_name() {
@@ -92,12 +89,7 @@ pub(super) fn rename(
 }
 
 /// Adds a name for a file of the same mount. The quota counts a file once for each name.
-pub(super) fn link(
-    old: &MountedPath,
-    new: &MountedPath,
-    _source: FilePermit,
-    _made: FilePermit,
-) -> Result<(), ErrorCode> {
+pub(super) fn link(old: &MountedPath, new: &MountedPath, _source: FilePermit, _made: FilePermit) -> Result<()> {
     let account = old.account()?;
     account.with_room(|| {
         let turn = account.names();

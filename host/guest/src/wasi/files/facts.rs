@@ -20,10 +20,10 @@ pub(crate) fn stat(facts: &Facts) -> DescriptorStat {
     }
 }
 
-/// The facts of a virtual folder, which contains only mounts.
-pub(crate) fn stat_of_virtual() -> DescriptorStat {
+/// The facts of what the host makes itself. It has neither size nor times.
+pub(crate) fn stat_of_own(type_: DescriptorType) -> DescriptorStat {
     DescriptorStat {
-        type_: DescriptorType::Directory,
+        type_,
         link_count: 1,
         size: 0,
         data_access_timestamp: None,

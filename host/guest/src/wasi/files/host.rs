@@ -8,16 +8,17 @@ use wasmtime::component::{HasData, Resource, ResourceTable};
 use toolcell_walls::folder::Facts;
 
 use super::bindings::preopens;
-use super::bindings::types::{self, DescriptorStat, ErrorCode, Filesize, MetadataHashValue, NewTimestamp, PathFlags};
+use super::bindings::types::{
+    self, DescriptorStat, DescriptorType, ErrorCode, Filesize, MetadataHashValue, NewTimestamp, PathFlags,
+};
 use super::call::{Descriptor, Files, Folder, Opened};
 use super::devices::{Device, OpenDevice};
-use super::entries;
-use super::facts;
 use super::handle::{PIECE_BYTES_MAX, Position};
 use super::listing::{self, Listing, ListingStep};
 use super::mount::{MountTarget, MountedPath};
 use super::open::OpenRequest;
 use super::refused::{Refused, code};
+use super::{entries, facts};
 use toolcell_wall::denials::CallDenials;
 
 /// The files of a call with the other parts of its store that the interface needs.
@@ -45,8 +46,11 @@ impl HasData for WasiFiles {
 
 type Result<T> = std::result::Result<T, Refused>;
 
+/// A guest's handle.
+pub(super) type Fd = Resource<Descriptor>;
+
 impl FilesView<'_> {
-    fn folder(&self, descriptor: &Resource<Descriptor>) -> Result<Folder> {
+    fn folder(&self, descriptor: &Fd) -> Result<Folder> {
         match self.table.get(descriptor)? {
             Descriptor::Folder(folder) => Ok(folder.clone()),
             Descriptor::File(_) | Descriptor::Device(_) => Err(ErrorCode::NotDirectory.into()),
@@ -54,14 +58,14 @@ impl FilesView<'_> {
     }
 
     /// The device, if it is one.
-    pub(super) fn device(&self, descriptor: &Resource<Descriptor>) -> Result<Option<OpenDevice>> {
+    pub(super) fn device(&self, descriptor: &Fd) -> Result<Option<OpenDevice>> {
         match self.table.get(descriptor)? {
             Descriptor::Device(device) => Ok(Some(*device)),
             Descriptor::File(_) | Descriptor::Folder(_) => Ok(None),
         }
     }
 
-    pub(super) fn file(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
+    pub(super) fn file(&self, descriptor: &Fd) -> Result<&Opened> {
         match self.table.get(descriptor)? {
             Descriptor::File(file) => Ok(file),
             Descriptor::Folder(_) | Descriptor::Device(_) => Err(ErrorCode::BadDescriptor.into()),
@@ -69,13 +73,13 @@ impl FilesView<'_> {
     }
 
     /// A file that may be written, according to the manifest and to how it was opened.
-    pub(super) fn file_to_write(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
+    pub(super) fn file_to_write(&self, descriptor: &Fd) -> Result<&Opened> {
         let file = self.file(descriptor)?;
         self.files.permit(file.mount, FileAccess::Write, &file.at)?;
         if file.writes { Ok(file) } else { Err(ErrorCode::BadDescriptor.into()) }
     }
 
-    pub(super) fn file_to_read(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
+    pub(super) fn file_to_read(&self, descriptor: &Fd) -> Result<&Opened> {
         let file = match self.table.get(descriptor)? {
             Descriptor::File(file) => file,
             Descriptor::Folder(_) => return Err(ErrorCode::IsDirectory.into()),
@@ -85,17 +89,17 @@ impl FilesView<'_> {
         if file.reads { Ok(file) } else { Err(ErrorCode::BadDescriptor.into()) }
     }
 
-    fn place(&mut self, descriptor: &Resource<Descriptor>, path: &str, want: FileAccess) -> Result<MountTarget> {
+    fn place(&mut self, descriptor: &Fd, path: &str, want: FileAccess) -> Result<MountTarget> {
         let folder = self.folder(descriptor)?;
         self.files.place(&folder, path, want)
     }
 
-    fn spot(&mut self, descriptor: &Resource<Descriptor>, path: &str, want: FileAccess) -> Result<MountedPath> {
+    fn spot(&mut self, descriptor: &Fd, path: &str, want: FileAccess) -> Result<MountedPath> {
         self.place(descriptor, path, want)?.spot()
     }
 
     /// The entry that a path leads to. A virtual folder has no facts.
-    fn facts_at(&mut self, descriptor: &Resource<Descriptor>, flags: PathFlags, path: &str) -> Result<FoundEntry> {
+    fn facts_at(&mut self, descriptor: &Fd, flags: PathFlags, path: &str) -> Result<FoundEntry> {
         match self.place(descriptor, path, FileAccess::Read)? {
             MountTarget::Virtual(mount, at) => Ok(FoundEntry::Virtual(mount, at)),
             MountTarget::Device(device) => Ok(FoundEntry::Device(device)),
@@ -106,7 +110,7 @@ impl FilesView<'_> {
         }
     }
 
-    fn facts(&mut self, descriptor: &Resource<Descriptor>) -> Result<FoundEntry> {
+    fn facts(&mut self, descriptor: &Fd) -> Result<FoundEntry> {
         match self.table.get(descriptor)? {
             Descriptor::File(file) => return Ok(FoundEntry::Real(file.handle.facts()?)),
             Descriptor::Device(open) => return Ok(FoundEntry::Device(open.device)),
@@ -116,7 +120,7 @@ impl FilesView<'_> {
     }
 
     /// The work that puts a file or folder on the disk, if it needs any.
-    pub(super) fn sync_work(&mut self, descriptor: &Resource<Descriptor>, data_only: bool) -> Result<Option<SyncWork>> {
+    pub(super) fn sync_work(&mut self, descriptor: &Fd, data_only: bool) -> Result<Option<SyncWork>> {
         let folder = match self.table.get(descriptor)? {
             // A file that is not written does not need a sync.
             Descriptor::File(file) if !file.writes => return Ok(None),
@@ -154,8 +158,9 @@ impl FoundEntry {
     fn stat(&self) -> DescriptorStat {
         match self {
             Self::Real(facts) => facts::stat(facts),
-            Self::Virtual(..) => facts::stat_of_virtual(),
-            Self::Device(device) => device.stat(),
+            // It contains only mounts.
+            Self::Virtual(..) => facts::stat_of_own(DescriptorType::Directory),
+            Self::Device(_) => facts::stat_of_own(DescriptorType::CharacterDevice),
         }
     }
 
@@ -178,7 +183,7 @@ pub(super) async fn aside<T: Send + 'static>(wait: impl FnOnce() -> std::io::Res
 }
 
 impl preopens::Host for FilesView<'_> {
-    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
         let folders = self.files.preopens().map(|(mount, path)| {
             let folder = Descriptor::Folder(Folder { mount, at: Vec::new(), open: None });
             Ok((self.table.push(folder)?, path.to_owned()))
@@ -207,19 +212,14 @@ impl types::Host for FilesView<'_> {
 }
 
 impl FilesView<'_> {
-    pub(super) fn set_size(&mut self, fd: &Resource<Descriptor>, size: Filesize) -> Result<()> {
+    pub(super) fn set_size(&mut self, fd: &Fd, size: Filesize) -> Result<()> {
         if self.device(fd)?.is_some() {
             return Err(ErrorCode::Invalid.into());
         }
         Ok(self.file_to_write(fd)?.handle.set_size(size)?)
     }
 
-    pub(super) fn set_times(
-        &mut self,
-        fd: Resource<Descriptor>,
-        accessed: NewTimestamp,
-        modified: NewTimestamp,
-    ) -> Result<()> {
+    pub(super) fn set_times(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> Result<()> {
         if let Descriptor::File(file) = self.table.get(&fd)? {
             self.files.permit(file.mount, FileAccess::Write, &file.at)?;
             return Ok(file.handle.set_times(facts::times(accessed, modified)?)?);
@@ -227,12 +227,7 @@ impl FilesView<'_> {
         self.set_times_at(fd, PathFlags::empty(), ".".to_owned(), NewTimes { accessed, modified })
     }
 
-    pub(super) fn read(
-        &mut self,
-        fd: Resource<Descriptor>,
-        length: Filesize,
-        offset: Filesize,
-    ) -> Result<(Vec<u8>, bool)> {
+    pub(super) fn read(&mut self, fd: Fd, length: Filesize, offset: Filesize) -> Result<(Vec<u8>, bool)> {
         let bytes = match self.device(&fd)? {
             Some(device) => device.to_read()?.read(length)?,
             None => self.file_to_read(&fd)?.handle.read(length, offset)?,
@@ -241,7 +236,7 @@ impl FilesView<'_> {
         Ok((bytes, ended))
     }
 
-    pub(super) fn write(&mut self, fd: &Resource<Descriptor>, bytes: &[u8], offset: Filesize) -> Result<Filesize> {
+    pub(super) fn write(&mut self, fd: &Fd, bytes: &[u8], offset: Filesize) -> Result<Filesize> {
         let piece = bytes.get(..PIECE_BYTES_MAX).unwrap_or(bytes);
         if let Some(device) = self.device(fd)? {
             device.to_write()?;
@@ -251,13 +246,13 @@ impl FilesView<'_> {
         Ok(piece.len() as u64)
     }
 
-    pub(super) fn read_directory(&mut self, fd: Resource<Descriptor>) -> Result<Resource<Listing>> {
+    pub(super) fn read_directory(&mut self, fd: Fd) -> Result<Resource<Listing>> {
         let listing = self.listing(&fd)?;
         Ok(self.table.push(listing)?)
     }
 
     /// A folder, to be listed.
-    pub(super) fn listing(&mut self, fd: &Resource<Descriptor>) -> Result<Listing> {
+    pub(super) fn listing(&mut self, fd: &Fd) -> Result<Listing> {
         let folder = match self.table.get(fd)? {
             Descriptor::Folder(folder) => folder.clone(),
             Descriptor::File(_) | Descriptor::Device(_) => return Err(ErrorCode::NotDirectory.into()),
@@ -276,45 +271,28 @@ impl FilesView<'_> {
         Ok(Listing::new(entries, inner))
     }
 
-    pub(super) fn create_directory_at(&mut self, fd: &Resource<Descriptor>, path: &str) -> Result<()> {
+    pub(super) fn create_directory_at(&mut self, fd: &Fd, path: &str) -> Result<()> {
         let spot = self.spot(fd, path, FileAccess::Create)?;
         let permit = self.files.permit(spot.mount, FileAccess::Create, &spot.at)?;
         Ok(entries::create_folder(&spot, permit)?)
     }
 
-    pub(super) fn stat(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorStat> {
+    pub(super) fn stat(&mut self, fd: Fd) -> Result<DescriptorStat> {
         Ok(self.facts(&fd)?.stat())
     }
 
-    pub(super) fn stat_at(
-        &mut self,
-        fd: Resource<Descriptor>,
-        flags: PathFlags,
-        path: String,
-    ) -> Result<DescriptorStat> {
+    pub(super) fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> Result<DescriptorStat> {
         Ok(self.facts_at(&fd, flags, &path)?.stat())
     }
 
-    pub(super) fn set_times_at(
-        &mut self,
-        fd: Resource<Descriptor>,
-        flags: PathFlags,
-        path: String,
-        new: NewTimes,
-    ) -> Result<()> {
+    pub(super) fn set_times_at(&mut self, fd: Fd, flags: PathFlags, path: String, new: NewTimes) -> Result<()> {
         let spot = self.spot(&fd, &path, FileAccess::Write)?;
         let permit = self.files.permit(spot.mount, FileAccess::Write, &spot.at)?;
         let times = facts::times(new.accessed, new.modified)?;
         Ok(self.files.set_times(&spot, flags.contains(PathFlags::SYMLINK_FOLLOW), times, permit)?)
     }
 
-    pub(super) fn link_at(
-        &mut self,
-        fd: &Resource<Descriptor>,
-        old: &str,
-        to: &Resource<Descriptor>,
-        new: &str,
-    ) -> Result<()> {
+    pub(super) fn link_at(&mut self, fd: &Fd, old: &str, to: &Fd, new: &str) -> Result<()> {
         let old = self.spot(fd, old, FileAccess::Write)?;
         let new = self.spot(to, new, FileAccess::Create)?;
         let source = self.files.permit(old.mount, FileAccess::Write, &old.at)?;
@@ -325,18 +303,13 @@ impl FilesView<'_> {
         Ok(entries::link(&old, &new, source, name)?)
     }
 
-    pub(super) fn open_at(
-        &mut self,
-        fd: &Resource<Descriptor>,
-        path: &str,
-        request: OpenRequest,
-    ) -> Result<Resource<Descriptor>> {
+    pub(super) fn open_at(&mut self, fd: &Fd, path: &str, request: OpenRequest) -> Result<Fd> {
         let folder = self.folder(fd)?;
         let opened = self.files.open(&folder, path, request)?;
         Ok(self.table.push(opened)?)
     }
 
-    pub(super) fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<String> {
+    pub(super) fn readlink_at(&mut self, fd: Fd, path: String) -> Result<String> {
         let MountTarget::MountedPath(spot) = self.place(&fd, &path, FileAccess::Read)? else {
             return Err(ErrorCode::Invalid.into());
         };
@@ -350,19 +323,13 @@ impl FilesView<'_> {
         target.into_os_string().into_string().map_err(|_| ErrorCode::IllegalByteSequence.into())
     }
 
-    pub(super) fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<()> {
+    pub(super) fn remove_directory_at(&mut self, fd: Fd, path: String) -> Result<()> {
         let spot = self.spot(&fd, &path, FileAccess::Remove)?;
         let permit = self.files.permit(spot.mount, FileAccess::Remove, &spot.at)?;
         Ok(entries::remove_folder(&spot, permit)?)
     }
 
-    pub(super) fn rename_at(
-        &mut self,
-        fd: Resource<Descriptor>,
-        old: String,
-        to: Resource<Descriptor>,
-        new: String,
-    ) -> Result<()> {
+    pub(super) fn rename_at(&mut self, fd: Fd, old: String, to: Fd, new: String) -> Result<()> {
         let old = self.spot(&fd, &old, FileAccess::Remove)?;
         let new = self.spot(&to, &new, FileAccess::Create)?;
         let gone = self.files.permit(old.mount, FileAccess::Remove, &old.at)?;
@@ -373,23 +340,19 @@ impl FilesView<'_> {
         Ok(entries::rename(&old, &new, gone, made)?)
     }
 
-    pub(super) fn symlink_at(&mut self, fd: &Resource<Descriptor>, target: &str, path: &str) -> Result<()> {
+    pub(super) fn symlink_at(&mut self, fd: &Fd, target: &str, path: &str) -> Result<()> {
         let spot = self.spot(fd, path, FileAccess::Create)?;
         let permit = self.files.permit(spot.mount, FileAccess::Create, &spot.at)?;
         Ok(entries::create_link(&spot, target, permit)?)
     }
 
-    pub(super) fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<()> {
+    pub(super) fn unlink_file_at(&mut self, fd: Fd, path: String) -> Result<()> {
         let spot = self.spot(&fd, &path, FileAccess::Remove)?;
         let permit = self.files.permit(spot.mount, FileAccess::Remove, &spot.at)?;
         Ok(entries::remove_file(&spot, permit)?)
     }
 
-    pub(super) fn is_same_object(
-        &mut self,
-        one: Resource<Descriptor>,
-        other: Resource<Descriptor>,
-    ) -> wasmtime::Result<bool> {
+    pub(super) fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
         // An entry that can no longer be read is equal to none.
         Ok(match (self.facts(&one), self.facts(&other)) {
             (Ok(FoundEntry::Real(one)), Ok(FoundEntry::Real(other))) => one.identity == other.identity,
@@ -402,16 +365,11 @@ impl FilesView<'_> {
         })
     }
 
-    pub(super) fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> Result<MetadataHashValue> {
+    pub(super) fn metadata_hash(&mut self, fd: Fd) -> Result<MetadataHashValue> {
         Ok(self.facts(&fd)?.hash())
     }
 
-    pub(super) fn metadata_hash_at(
-        &mut self,
-        fd: Resource<Descriptor>,
-        flags: PathFlags,
-        path: String,
-    ) -> Result<MetadataHashValue> {
+    pub(super) fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> Result<MetadataHashValue> {
         Ok(self.facts_at(&fd, flags, &path)?.hash())
     }
 

@@ -13,7 +13,7 @@ use super::bindings::types::{
 use super::call::Descriptor;
 use super::devices::DeviceStream;
 use super::handle::Position;
-use super::host::{FilesView, NewTimes, SyncWork, aside};
+use super::host::{Fd, FilesView, NewTimes, SyncWork, aside};
 use super::ledger::Account;
 use super::listing::{Listing, ListingStep};
 use super::mount::Source;
@@ -23,7 +23,6 @@ use super::refused::Refused;
 use super::streams::{Reader, Writer};
 
 type Result<T> = std::result::Result<T, Refused>;
-type Fd = Resource<Descriptor>;
 
 impl FilesView<'_> {
     /// Runs a bounded piece of work, once no folder that it may access is being counted.
@@ -82,7 +81,7 @@ async fn synced(work: Option<SyncWork>) -> Result<()> {
 }
 
 impl HostDescriptor for FilesView<'_> {
-    fn read_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> Result<Resource<DynInputStream>> {
+    fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> Result<Resource<DynInputStream>> {
         let reader: DynInputStream = match self.device(&fd)? {
             Some(device) => Box::new(DeviceStream(device.to_read()?)),
             None => Box::new(Reader::new(Arc::clone(&self.file_to_read(&fd)?.handle), offset)),
@@ -90,17 +89,17 @@ impl HostDescriptor for FilesView<'_> {
         Ok(self.table.push(reader)?)
     }
 
-    fn write_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> Result<Resource<DynOutputStream>> {
+    fn write_via_stream(&mut self, fd: Fd, offset: Filesize) -> Result<Resource<DynOutputStream>> {
         self.write_from(&fd, Position::At(offset))
     }
 
-    fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> Result<Resource<DynOutputStream>> {
+    fn append_via_stream(&mut self, fd: Fd) -> Result<Resource<DynOutputStream>> {
         self.write_from(&fd, Position::End)
     }
 
     /// Advice is accepted and ignored: reading ahead and dropping caches affect other programs,
     /// too.
-    fn advise(&mut self, fd: Resource<Descriptor>, _: Filesize, _: Filesize, _: Advice) -> Result<()> {
+    fn advise(&mut self, fd: Fd, _: Filesize, _: Filesize, _: Advice) -> Result<()> {
         match self.device(&fd)? {
             Some(_) => Ok(()),
             None => self.file(&fd).map(drop),
@@ -109,7 +108,7 @@ impl HostDescriptor for FilesView<'_> {
 
     /// A folder's mount decides what may be done with it, however it was opened. The C library
     /// opens folders for reading and then changes their entries, as POSIX allows.
-    fn get_flags(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorFlags> {
+    fn get_flags(&mut self, fd: Fd) -> Result<DescriptorFlags> {
         let given = |given, flag| if given { flag } else { DescriptorFlags::empty() };
         Ok(match self.table.get(&fd)? {
             Descriptor::File(file) => {
@@ -126,7 +125,7 @@ impl HostDescriptor for FilesView<'_> {
         })
     }
 
-    fn get_type(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorType> {
+    fn get_type(&mut self, fd: Fd) -> Result<DescriptorType> {
         Ok(match self.table.get(&fd)? {
             Descriptor::File(_) => DescriptorType::RegularFile,
             Descriptor::Folder(_) => DescriptorType::Directory,

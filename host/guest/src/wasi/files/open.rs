@@ -18,7 +18,7 @@ use super::permits::{Permit, Permits};
 use super::refused::{Refused, code};
 
 /// A guest's request to open a file or folder.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the flags of the interface")]
 pub(super) struct OpenRequest {
     follow: bool,
@@ -57,27 +57,12 @@ impl OpenRequest {
 
     /// For setting the facts of an existing entry.
     pub(super) fn to_stat(follow: bool) -> Self {
-        let read = true;
-        let create = false;
-        let directory = false;
-        let exclusive = false;
-        let truncate = false;
-        let write = false;
-        let mutate = false;
-        Self { follow, create, directory, exclusive, truncate, read, write, mutate }
+        Self { follow, read: true, ..Self::default() }
     }
 
     /// For making a new file.
     pub(super) fn to_make() -> Self {
-        let create = true;
-        let exclusive = true;
-        let write = true;
-        let follow = false;
-        let directory = false;
-        let truncate = false;
-        let read = false;
-        let mutate = false;
-        Self { follow, create, directory, exclusive, truncate, read, write, mutate }
+        Self { create: true, exclusive: true, write: true, ..Self::default() }
     }
 
     fn access(self) -> FileAccess {

@@ -1,8 +1,7 @@
 //! Permits for open files and folders. Descriptors belong to the whole process, so one call must
 //! not exhaust them.
-use std::sync::Arc;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use rustix::process::{Resource, getrlimit};
 

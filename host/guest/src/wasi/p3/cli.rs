@@ -4,10 +4,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
-use tokio::sync::oneshot;
 use wasmtime::component::{
-    Access, Destination, FutureReader, HasSelf, Linker, Source, StreamConsumer, StreamProducer, StreamReader,
-    StreamResult,
+    Access, Destination, HasSelf, Linker, Source, StreamConsumer, StreamProducer, StreamReader, StreamResult,
 };
 use wasmtime::{AsContextMut as _, StoreContextMut};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
@@ -20,7 +18,7 @@ use wasmtime_wasi::p3::bindings::cli::{
     terminal_stdout,
 };
 
-use crate::wasi::cli::printing::Print as _;
+use super::outcome::{Ended, Outcome, from_guest, to_guest};
 use crate::wasi::cli::standard::OutputStream;
 use crate::wasi::state::CallState;
 
@@ -59,57 +57,48 @@ impl stdin::Host for CallState {}
 impl stdout::Host for CallState {}
 impl stderr::Host for CallState {}
 
-type Ended = FutureReader<Result<(), ErrorCode>>;
-
 impl stdin::HostWithStore<CallState> for HasSelf<CallState> {
-    fn read_via_stream(mut store: Access<'_, CallState, Self>) -> wasmtime::Result<(StreamReader<u8>, Ended)> {
+    fn read_via_stream(
+        mut store: Access<'_, CallState, Self>,
+    ) -> wasmtime::Result<(StreamReader<u8>, Ended<ErrorCode>)> {
         let stdin = store.get().standard().stdin.clone();
-        let (sender, ended) = oneshot::channel();
-        let stream = StreamReader::new(&mut store, Input { stdin, _ended: sender })?;
-        Ok((stream, when_dropped(&mut store, ended)?))
+        to_guest(store, Ok(|outcome| Input { stdin, _outcome: outcome }))
     }
 }
 
 impl stdout::HostWithStore<CallState> for HasSelf<CallState> {
-    fn write_via_stream(mut store: Access<'_, CallState, Self>, data: StreamReader<u8>) -> wasmtime::Result<Ended> {
+    fn write_via_stream(
+        mut store: Access<'_, CallState, Self>,
+        data: StreamReader<u8>,
+    ) -> wasmtime::Result<Ended<ErrorCode>> {
         let output = store.get().standard().stdout.clone();
         printed(store, data, output)
     }
 }
 
 impl stderr::HostWithStore<CallState> for HasSelf<CallState> {
-    fn write_via_stream(mut store: Access<'_, CallState, Self>, data: StreamReader<u8>) -> wasmtime::Result<Ended> {
+    fn write_via_stream(
+        mut store: Access<'_, CallState, Self>,
+        data: StreamReader<u8>,
+    ) -> wasmtime::Result<Ended<ErrorCode>> {
         let output = store.get().standard().stderr.clone();
         printed(store, data, output)
     }
 }
 
 fn printed(
-    mut store: Access<'_, CallState, HasSelf<CallState>>,
+    store: Access<'_, CallState, HasSelf<CallState>>,
     data: StreamReader<u8>,
     output: OutputStream,
-) -> wasmtime::Result<Ended> {
-    let (sender, ended) = oneshot::channel();
-    data.pipe(&mut store, Output { output, _ended: sender })?;
-    when_dropped(&mut store, ended)
-}
-
-/// A future that resolves when the other end of a stream is gone.
-fn when_dropped(
-    store: &mut Access<'_, CallState, HasSelf<CallState>>,
-    ended: oneshot::Receiver<()>,
-) -> wasmtime::Result<Ended> {
-    FutureReader::new(store, async {
-        // Nothing is ever sent: the sender is dropped with its stream.
-        let _ = ended.await;
-        wasmtime::error::Ok(Ok(()))
-    })
+) -> wasmtime::Result<Ended<ErrorCode>> {
+    from_guest(store, data, Ok(|outcome| Output { output, _outcome: outcome }))
 }
 
 /// Standard input.
 struct Input {
     stdin: Option<MemoryInputPipe>,
-    _ended: oneshot::Sender<()>,
+    /// Never told anything: the future resolves when this is dropped with its stream.
+    _outcome: Outcome<ErrorCode>,
 }
 
 impl StreamProducer<CallState> for Input {
@@ -143,7 +132,8 @@ impl StreamProducer<CallState> for Input {
 /// Standard output or standard error.
 struct Output {
     output: OutputStream,
-    _ended: oneshot::Sender<()>,
+    /// Never told anything: the future resolves when this is dropped with its stream.
+    _outcome: Outcome<ErrorCode>,
 }
 
 impl StreamConsumer<CallState> for Output {

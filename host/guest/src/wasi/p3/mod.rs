@@ -10,19 +10,20 @@
 //! | `cli.rs` | the environment, the standard streams, the end of a program |
 //! | `clocks.rs` | waiting; the rest of the clocks is wasmtime-wasi's own |
 //! | `http.rs` | requests, over wasmtime-wasi-http and the same hooks as 0.2 |
+//! | `outcome.rs` | how streams end |
 //! | `random.rs` | random bytes |
 //!
 //! Files are in `wasi/files/p3`, sockets in `wasi/sockets/p3`.
 mod cli;
 mod clocks;
 mod http;
+pub(crate) mod outcome;
 mod random;
 
 use wasmtime::component::Linker;
 
-use crate::wasi::files;
-use crate::wasi::sockets;
 use crate::wasi::state::CallState;
+use crate::wasi::{files, sockets};
 
 /// Adds every interface of WASI 0.3 that this host offers.
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {

@@ -8,6 +8,19 @@
 //! | `lookup.rs` | look-ups of names |
 //! | `bindings.rs` | generated |
 //! | `p3/` | the interface of WASI 0.3, over the same sockets |
+/// The functions that get and set options of a socket.
+macro_rules! options {
+    ($socket:ty, $own:ident: $($get:ident as $value:ty = $kept:ident, $set:ident = $keep:ident;)*) => {$(
+        fn $get(&mut self, socket: $socket) -> SocketResult<$value> {
+            Ok(self.$own(&socket)?.options.$kept())
+        }
+
+        fn $set(&mut self, socket: $socket, value: $value) -> SocketResult<()> {
+            Ok(self.$own(&socket)?.options.$keep(value).map_err(error_code)?)
+        }
+    )*};
+}
+
 pub(crate) mod bindings;
 pub(crate) mod lookup;
 pub(crate) mod p3;
@@ -82,29 +95,16 @@ fn denied() -> SocketError {
 
 /// The host's error, in wasi:sockets' terms.
 fn error_code(code: SocketCode) -> ErrorCode {
-    match code {
-        SocketCode::Unknown => ErrorCode::Unknown,
-        SocketCode::AccessDenied => ErrorCode::AccessDenied,
-        SocketCode::NotSupported => ErrorCode::NotSupported,
-        SocketCode::InvalidArgument => ErrorCode::InvalidArgument,
-        SocketCode::OutOfMemory => ErrorCode::OutOfMemory,
-        SocketCode::Timeout => ErrorCode::Timeout,
-        SocketCode::InvalidState => ErrorCode::InvalidState,
-        SocketCode::NewSocketLimit => ErrorCode::NewSocketLimit,
-        SocketCode::AddressNotBindable => ErrorCode::AddressNotBindable,
-        SocketCode::AddressInUse => ErrorCode::AddressInUse,
-        SocketCode::RemoteUnreachable => ErrorCode::RemoteUnreachable,
-        SocketCode::ConnectionRefused => ErrorCode::ConnectionRefused,
-        SocketCode::ConnectionReset => ErrorCode::ConnectionReset,
-        SocketCode::ConnectionAborted => ErrorCode::ConnectionAborted,
-        SocketCode::DatagramTooLarge => ErrorCode::DatagramTooLarge,
-        SocketCode::NameUnresolvable => ErrorCode::NameUnresolvable,
-        SocketCode::TemporaryResolverFailure => ErrorCode::TemporaryResolverFailure,
-        SocketCode::PermanentResolverFailure => ErrorCode::PermanentResolverFailure,
+    macro_rules! same_error {
+        ($($name:ident)*) => {
+            match code {
+                $(SocketCode::$name => ErrorCode::$name,)*
+            }
+        };
     }
-}
-
-/// The result of setting an option.
-fn set(option: Result<(), SocketCode>) -> SocketResult<()> {
-    Ok(option.map_err(error_code)?)
+    same_error!(
+        Unknown AccessDenied NotSupported InvalidArgument OutOfMemory Timeout InvalidState NewSocketLimit
+        AddressNotBindable AddressInUse RemoteUnreachable ConnectionRefused ConnectionReset ConnectionAborted
+        DatagramTooLarge NameUnresolvable TemporaryResolverFailure PermanentResolverFailure
+    )
 }

@@ -1,4 +1,5 @@
 //! TCP sockets of a guest in a sandbox process.
+use std::mem::replace;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,9 +20,12 @@ use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 use super::bindings::wasi::sockets::tcp::{Host, HostTcpSocket, ShutdownType};
 use super::bindings::wasi::sockets::tcp_create_socket;
 use super::streams::{Input, Output};
-use super::{denied, error_code, is_implicit, set};
+use super::{denied, error_code, is_implicit};
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Outside;
+
+/// A guest's handle.
+pub(super) type Socket = Resource<TcpSocket>;
 
 type Streams = (Resource<DynInputStream>, Resource<DynOutputStream>);
 
@@ -111,11 +115,17 @@ impl TcpSocket {
         if !matches!(self.state, TcpState::ConnectingInTask) {
             return Err(tried.err().unwrap_or(ErrorCode::InvalidArgument).into());
         }
+        self.settle(tried).map(drop)
+    }
+
+    /// Has the state after an attempt to connect, and gives the two directions.
+    fn settle(&mut self, tried: Result<Connected, ErrorCode>) -> SocketResult<(Input, Output)> {
         match tried {
             Ok(Connected { local, remote, reader, writer }) => {
-                self.state =
-                    TcpState::Connected { local, remote, input: Input::new(reader), output: Output::new(writer) };
-                Ok(())
+                let input = Input::new(reader);
+                let output = Output::new(writer);
+                self.state = TcpState::Connected { local, remote, input: input.clone(), output: output.clone() };
+                Ok((input, output))
             }
             Err(code) => {
                 self.state = TcpState::Failed(code);
@@ -127,10 +137,7 @@ impl TcpSocket {
     /// The outgoing direction, once.
     pub(super) fn take_output(&mut self) -> SocketResult<Output> {
         match &self.state {
-            TcpState::Connected { output, .. } if !self.taken.output => {
-                self.taken.output = true;
-                Ok(output.clone())
-            }
+            TcpState::Connected { output, .. } if !replace(&mut self.taken.output, true) => Ok(output.clone()),
             _ => Err(ErrorCode::InvalidState.into()),
         }
     }
@@ -138,10 +145,7 @@ impl TcpSocket {
     /// The incoming direction, once.
     pub(super) fn take_input(&mut self) -> SocketResult<Input> {
         match &self.state {
-            TcpState::Connected { input, .. } if !self.taken.input => {
-                self.taken.input = true;
-                Ok(input.clone())
-            }
+            TcpState::Connected { input, .. } if !replace(&mut self.taken.input, true) => Ok(input.clone()),
             _ => Err(ErrorCode::InvalidState.into()),
         }
     }
@@ -177,7 +181,7 @@ impl Pollable for TcpSocket {
 impl Host for CallState {}
 
 impl tcp_create_socket::Host for CallState {
-    fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
+    fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Socket> {
         let outside = self.new_socket()?;
         Ok(self.table().push(TcpSocket {
             outside,
@@ -190,7 +194,7 @@ impl tcp_create_socket::Host for CallState {
 }
 
 impl CallState {
-    pub(super) fn tcp_socket(&mut self, socket: &Resource<TcpSocket>) -> SocketResult<&mut TcpSocket> {
+    pub(super) fn tcp_socket(&mut self, socket: &Socket) -> SocketResult<&mut TcpSocket> {
         Ok(self.table().get_mut(socket)?)
     }
 
@@ -206,12 +210,7 @@ impl CallState {
 }
 
 impl HostTcpSocket for CallState {
-    fn start_bind(
-        &mut self,
-        socket: Resource<TcpSocket>,
-        network: Resource<Network>,
-        to: IpSocketAddress,
-    ) -> SocketResult<()> {
+    fn start_bind(&mut self, socket: Socket, network: Resource<Network>, to: IpSocketAddress) -> SocketResult<()> {
         self.table().get(&network)?;
         self.may_bind(Capability::Tcp, to.into())?;
         let socket = self.tcp_socket(&socket)?;
@@ -227,7 +226,7 @@ impl HostTcpSocket for CallState {
         }
     }
 
-    fn finish_bind(&mut self, socket: Resource<TcpSocket>) -> SocketResult<()> {
+    fn finish_bind(&mut self, socket: Socket) -> SocketResult<()> {
         let socket = self.tcp_socket(&socket)?;
         if !matches!(socket.state, TcpState::Binding) {
             return Err(ErrorCode::NotInProgress.into());
@@ -238,7 +237,7 @@ impl HostTcpSocket for CallState {
 
     async fn start_connect(
         &mut self,
-        socket: Resource<TcpSocket>,
+        socket: Socket,
         network: Resource<Network>,
         to: IpSocketAddress,
     ) -> SocketResult<()> {
@@ -259,54 +258,43 @@ impl HostTcpSocket for CallState {
         Ok(())
     }
 
-    fn finish_connect(&mut self, socket: Resource<TcpSocket>) -> SocketResult<Streams> {
+    fn finish_connect(&mut self, socket: Socket) -> SocketResult<Streams> {
         let own = self.tcp_socket(&socket)?;
         if own.poll(&mut Context::from_waker(Waker::noop())).is_pending() {
             return Err(ErrorCode::WouldBlock.into());
         }
-        if !matches!(own.state, TcpState::Tried(_)) {
-            return Err(ErrorCode::NotInProgress.into());
-        }
-        match std::mem::replace(&mut own.state, TcpState::Failed(ErrorCode::InvalidState)) {
-            TcpState::Tried(Ok(Connected { local, remote, reader, writer })) => {
-                let input = Input::new(reader);
-                let output = Output::new(writer);
-                own.state = TcpState::Connected { local, remote, input: input.clone(), output: output.clone() };
-                let input: DynInputStream = Box::new(input);
-                let output: DynOutputStream = Box::new(output);
-                let input = self.table().push_child(input, &socket)?;
-                let output = self.table().push_child(output, &socket)?;
-                Ok((input, output))
-            }
-            TcpState::Tried(Err(code)) => {
-                own.state = TcpState::Failed(code);
-                Err(code.into())
-            }
+        let (input, output) = match replace(&mut own.state, TcpState::Failed(ErrorCode::InvalidState)) {
+            TcpState::Tried(tried) => own.settle(tried)?,
             other => {
                 own.state = other;
-                Err(ErrorCode::NotInProgress.into())
+                return Err(ErrorCode::NotInProgress.into());
             }
-        }
+        };
+        let input: DynInputStream = Box::new(input);
+        let output: DynOutputStream = Box::new(output);
+        let input = self.table().push_child(input, &socket)?;
+        let output = self.table().push_child(output, &socket)?;
+        Ok((input, output))
     }
 
-    fn start_listen(&mut self, socket: Resource<TcpSocket>) -> SocketResult<()> {
+    fn start_listen(&mut self, socket: Socket) -> SocketResult<()> {
         let local = self.tcp_socket(&socket)?.unspecified();
         self.never_listens(Capability::Tcp, "listen", local)
     }
 
-    fn finish_listen(&mut self, _: Resource<TcpSocket>) -> SocketResult<()> {
+    fn finish_listen(&mut self, _: Socket) -> SocketResult<()> {
         Err(ErrorCode::NotInProgress.into())
     }
 
     fn accept(
         &mut self,
-        socket: Resource<TcpSocket>,
-    ) -> SocketResult<(Resource<TcpSocket>, Resource<DynInputStream>, Resource<DynOutputStream>)> {
+        socket: Socket,
+    ) -> SocketResult<(Socket, Resource<DynInputStream>, Resource<DynOutputStream>)> {
         HostTcpSocket::start_listen(self, socket)?;
         Err(denied())
     }
 
-    fn local_address(&mut self, socket: Resource<TcpSocket>) -> SocketResult<IpSocketAddress> {
+    fn local_address(&mut self, socket: Socket) -> SocketResult<IpSocketAddress> {
         let socket = self.tcp_socket(&socket)?;
         match socket.state {
             TcpState::Connected { local, .. } => Ok(local.into()),
@@ -316,7 +304,7 @@ impl HostTcpSocket for CallState {
         }
     }
 
-    fn remote_address(&mut self, socket: Resource<TcpSocket>) -> SocketResult<IpSocketAddress> {
+    fn remote_address(&mut self, socket: Socket) -> SocketResult<IpSocketAddress> {
         match self.tcp_socket(&socket)?.state {
             TcpState::Connected { remote, .. } => Ok(remote.into()),
             TcpState::Failed(code) => Err(code.into()),
@@ -324,81 +312,43 @@ impl HostTcpSocket for CallState {
         }
     }
 
-    fn is_listening(&mut self, _: Resource<TcpSocket>) -> wasmtime::Result<bool> {
+    fn is_listening(&mut self, _: Socket) -> wasmtime::Result<bool> {
         Ok(false)
     }
 
-    fn address_family(&mut self, socket: Resource<TcpSocket>) -> wasmtime::Result<IpAddressFamily> {
+    fn address_family(&mut self, socket: Socket) -> wasmtime::Result<IpAddressFamily> {
         Ok(self.table().get(&socket)?.family)
     }
 
-    fn set_listen_backlog_size(&mut self, _: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
+    fn set_listen_backlog_size(&mut self, _: Socket, value: u64) -> SocketResult<()> {
         // No socket listens.
         if value == 0 { Err(ErrorCode::InvalidArgument.into()) } else { Ok(()) }
     }
 
-    fn keep_alive_enabled(&mut self, socket: Resource<TcpSocket>) -> SocketResult<bool> {
+    fn keep_alive_enabled(&mut self, socket: Socket) -> SocketResult<bool> {
         Ok(self.tcp_socket(&socket)?.options.keep_alive.unwrap_or_default())
     }
 
-    fn set_keep_alive_enabled(&mut self, socket: Resource<TcpSocket>, value: bool) -> SocketResult<()> {
+    fn set_keep_alive_enabled(&mut self, socket: Socket, value: bool) -> SocketResult<()> {
         self.tcp_socket(&socket)?.options.keep_alive = Some(value);
         Ok(())
     }
 
-    fn keep_alive_idle_time(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u64> {
-        Ok(self.tcp_socket(&socket)?.options.keep_alive_idle_nanos())
+    options! {
+        Socket, tcp_socket:
+        keep_alive_idle_time as u64 = keep_alive_idle_nanos, set_keep_alive_idle_time = set_keep_alive_idle_nanos;
+        keep_alive_interval as u64 = keep_alive_interval_nanos, set_keep_alive_interval = set_keep_alive_interval_nanos;
+        keep_alive_count as u32 = keep_alive_count, set_keep_alive_count = set_keep_alive_count;
+        hop_limit as u8 = hop_limit, set_hop_limit = set_hop_limit;
+        receive_buffer_size as u64 = receive_bytes, set_receive_buffer_size = set_receive_bytes;
+        send_buffer_size as u64 = send_bytes, set_send_buffer_size = set_send_bytes;
     }
 
-    fn set_keep_alive_idle_time(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
-        set(self.tcp_socket(&socket)?.options.set_keep_alive_idle_nanos(value))
-    }
-
-    fn keep_alive_interval(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u64> {
-        Ok(self.tcp_socket(&socket)?.options.keep_alive_interval_nanos())
-    }
-
-    fn set_keep_alive_interval(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
-        set(self.tcp_socket(&socket)?.options.set_keep_alive_interval_nanos(value))
-    }
-
-    fn keep_alive_count(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u32> {
-        Ok(self.tcp_socket(&socket)?.options.keep_alive_count())
-    }
-
-    fn set_keep_alive_count(&mut self, socket: Resource<TcpSocket>, value: u32) -> SocketResult<()> {
-        set(self.tcp_socket(&socket)?.options.set_keep_alive_count(value))
-    }
-
-    fn hop_limit(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u8> {
-        Ok(self.tcp_socket(&socket)?.options.hop_limit())
-    }
-
-    fn set_hop_limit(&mut self, socket: Resource<TcpSocket>, value: u8) -> SocketResult<()> {
-        set(self.tcp_socket(&socket)?.options.set_hop_limit(value))
-    }
-
-    fn receive_buffer_size(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u64> {
-        Ok(self.tcp_socket(&socket)?.options.receive_bytes())
-    }
-
-    fn set_receive_buffer_size(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
-        set(self.tcp_socket(&socket)?.options.set_receive_bytes(value))
-    }
-
-    fn send_buffer_size(&mut self, socket: Resource<TcpSocket>) -> SocketResult<u64> {
-        Ok(self.tcp_socket(&socket)?.options.send_bytes())
-    }
-
-    fn set_send_buffer_size(&mut self, socket: Resource<TcpSocket>, value: u64) -> SocketResult<()> {
-        set(self.tcp_socket(&socket)?.options.set_send_bytes(value))
-    }
-
-    fn subscribe(&mut self, socket: Resource<TcpSocket>) -> wasmtime::Result<Resource<DynPollable>> {
+    fn subscribe(&mut self, socket: Socket) -> wasmtime::Result<Resource<DynPollable>> {
         subscribe(self.table(), socket)
     }
 
-    fn shutdown(&mut self, socket: Resource<TcpSocket>, how: ShutdownType) -> SocketResult<()> {
+    fn shutdown(&mut self, socket: Socket, how: ShutdownType) -> SocketResult<()> {
         let TcpState::Connected { input, output, .. } = &self.tcp_socket(&socket)?.state else {
             return Err(ErrorCode::InvalidState.into());
         };
@@ -411,7 +361,7 @@ impl HostTcpSocket for CallState {
         Ok(())
     }
 
-    fn drop(&mut self, socket: Resource<TcpSocket>) -> wasmtime::Result<()> {
+    fn drop(&mut self, socket: Socket) -> wasmtime::Result<()> {
         self.table().delete(socket)?;
         Ok(())
     }

@@ -13,13 +13,16 @@ use super::bindings::wasi::sockets::udp::{
     Host, HostIncomingDatagramStream, HostOutgoingDatagramStream, HostUdpSocket, IncomingDatagram, OutgoingDatagram,
 };
 use super::bindings::wasi::sockets::udp_create_socket;
-use super::set;
+use super::error_code;
 use super::udp_link::{Connected, Opened, Route, UdpLink, is_remote};
 use crate::wasi::state::CallState;
 use toolcell_wall::caller::Outside;
 
 /// Packets that are sent or received at once, as in wasmtime-wasi.
 const PACKETS_MAX: usize = 16;
+
+/// A guest's handle.
+pub(super) type Socket = Resource<UdpSocket>;
 
 /// A socket: its options, and the host's socket.
 pub struct UdpSocket {
@@ -63,7 +66,7 @@ impl Pollable for Outgoing {
 impl Host for CallState {}
 
 impl udp_create_socket::Host for CallState {
-    fn create_udp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<UdpSocket>> {
+    fn create_udp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Socket> {
         let outside = self.new_socket()?;
         let options = SocketOptions::default();
         let turn = Arc::default();
@@ -74,12 +77,12 @@ impl udp_create_socket::Host for CallState {
 }
 
 impl CallState {
-    pub(super) fn udp_socket(&mut self, socket: &Resource<UdpSocket>) -> SocketResult<&mut UdpSocket> {
+    pub(super) fn udp_socket(&mut self, socket: &Socket) -> SocketResult<&mut UdpSocket> {
         Ok(self.table().get_mut(socket)?)
     }
 
     /// Binds a socket, if it may be bound to this address.
-    pub(super) async fn bind_udp(&mut self, socket: &Resource<UdpSocket>, to: SocketAddr) -> SocketResult<()> {
+    pub(super) async fn bind_udp(&mut self, socket: &Socket, to: SocketAddr) -> SocketResult<()> {
         self.may_bind(Capability::Udp, to)?;
         let socket = self.udp_socket(socket)?;
         if socket.local.is_some() {
@@ -94,11 +97,7 @@ impl CallState {
     }
 
     /// Connects a bound socket to an address that a person may be asked about, or to none.
-    pub(super) async fn connect_udp(
-        &mut self,
-        socket: &Resource<UdpSocket>,
-        to: Option<SocketAddr>,
-    ) -> SocketResult<Connected> {
+    pub(super) async fn connect_udp(&mut self, socket: &Socket, to: Option<SocketAddr>) -> SocketResult<Connected> {
         let mut remote = to;
         if let Some(address) = remote {
             let asked = self.ask_before_socket(Capability::Udp, address).await;
@@ -161,7 +160,7 @@ impl UdpSocket {
 impl HostUdpSocket for CallState {
     async fn start_bind(
         &mut self,
-        socket: Resource<UdpSocket>,
+        socket: Socket,
         network: Resource<Network>,
         to: IpSocketAddress,
     ) -> SocketResult<()> {
@@ -174,14 +173,14 @@ impl HostUdpSocket for CallState {
         Ok(())
     }
 
-    fn finish_bind(&mut self, socket: Resource<UdpSocket>) -> SocketResult<()> {
+    fn finish_bind(&mut self, socket: Socket) -> SocketResult<()> {
         let socket = self.udp_socket(&socket)?;
         if std::mem::take(&mut socket.binding) { Ok(()) } else { Err(ErrorCode::NotInProgress.into()) }
     }
 
     async fn stream(
         &mut self,
-        socket: Resource<UdpSocket>,
+        socket: Socket,
         to: Option<IpSocketAddress>,
     ) -> SocketResult<(Resource<Incoming>, Resource<Outgoing>)> {
         let has_streams =
@@ -195,49 +194,32 @@ impl HostUdpSocket for CallState {
         Ok((incoming, outgoing))
     }
 
-    fn local_address(&mut self, socket: Resource<UdpSocket>) -> SocketResult<IpSocketAddress> {
+    fn local_address(&mut self, socket: Socket) -> SocketResult<IpSocketAddress> {
         let local = self.udp_socket(&socket)?.local.ok_or(ErrorCode::InvalidState)?;
         Ok(local.into())
     }
 
-    fn remote_address(&mut self, socket: Resource<UdpSocket>) -> SocketResult<IpSocketAddress> {
+    fn remote_address(&mut self, socket: Socket) -> SocketResult<IpSocketAddress> {
         let remote = self.udp_socket(&socket)?.remote.ok_or(ErrorCode::InvalidState)?;
         Ok(remote.into())
     }
 
-    fn address_family(&mut self, socket: Resource<UdpSocket>) -> wasmtime::Result<IpAddressFamily> {
+    fn address_family(&mut self, socket: Socket) -> wasmtime::Result<IpAddressFamily> {
         Ok(self.table().get(&socket)?.family)
     }
 
-    fn unicast_hop_limit(&mut self, socket: Resource<UdpSocket>) -> SocketResult<u8> {
-        Ok(self.udp_socket(&socket)?.options.hop_limit())
+    options! {
+        Socket, udp_socket:
+        unicast_hop_limit as u8 = hop_limit, set_unicast_hop_limit = set_hop_limit;
+        receive_buffer_size as u64 = receive_bytes, set_receive_buffer_size = set_receive_bytes;
+        send_buffer_size as u64 = send_bytes, set_send_buffer_size = set_send_bytes;
     }
 
-    fn set_unicast_hop_limit(&mut self, socket: Resource<UdpSocket>, value: u8) -> SocketResult<()> {
-        set(self.udp_socket(&socket)?.options.set_hop_limit(value))
-    }
-
-    fn receive_buffer_size(&mut self, socket: Resource<UdpSocket>) -> SocketResult<u64> {
-        Ok(self.udp_socket(&socket)?.options.receive_bytes())
-    }
-
-    fn set_receive_buffer_size(&mut self, socket: Resource<UdpSocket>, value: u64) -> SocketResult<()> {
-        set(self.udp_socket(&socket)?.options.set_receive_bytes(value))
-    }
-
-    fn send_buffer_size(&mut self, socket: Resource<UdpSocket>) -> SocketResult<u64> {
-        Ok(self.udp_socket(&socket)?.options.send_bytes())
-    }
-
-    fn set_send_buffer_size(&mut self, socket: Resource<UdpSocket>, value: u64) -> SocketResult<()> {
-        set(self.udp_socket(&socket)?.options.set_send_bytes(value))
-    }
-
-    fn subscribe(&mut self, socket: Resource<UdpSocket>) -> wasmtime::Result<Resource<DynPollable>> {
+    fn subscribe(&mut self, socket: Socket) -> wasmtime::Result<Resource<DynPollable>> {
         subscribe(self.table(), socket)
     }
 
-    fn drop(&mut self, socket: Resource<UdpSocket>) -> wasmtime::Result<()> {
+    fn drop(&mut self, socket: Socket) -> wasmtime::Result<()> {
         self.table().delete(socket)?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::value::RawValue;
 
@@ -105,7 +105,7 @@ impl WebKey {
             _ => return None,
         };
         let only = match common.key_algorithm {
-            Some(named) => Some(algorithm_of(named)?),
+            Some(named) => Some(Algorithm::try_from(named).ok()?),
             None => None,
         };
         let key = Self { kid: common.key_id.clone(), only, kind, key: DecodingKey::from_jwk(jwk).ok()? };
@@ -123,21 +123,6 @@ impl WebKey {
         };
         self.kind == kind && self.only.is_none_or(|only| only == algorithm)
     }
-}
-
-fn algorithm_of(named: KeyAlgorithm) -> Option<Algorithm> {
-    Some(match named {
-        KeyAlgorithm::RS256 => Algorithm::RS256,
-        KeyAlgorithm::RS384 => Algorithm::RS384,
-        KeyAlgorithm::RS512 => Algorithm::RS512,
-        KeyAlgorithm::PS256 => Algorithm::PS256,
-        KeyAlgorithm::PS384 => Algorithm::PS384,
-        KeyAlgorithm::PS512 => Algorithm::PS512,
-        KeyAlgorithm::ES256 => Algorithm::ES256,
-        KeyAlgorithm::ES384 => Algorithm::ES384,
-        KeyAlgorithm::EdDSA => Algorithm::EdDSA,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

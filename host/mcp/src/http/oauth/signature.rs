@@ -6,7 +6,7 @@
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
 use jsonwebtoken::signature::{Error, Verifier};
-use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey};
+use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind, EncodingKey};
 use ring::signature::{
     self as checks, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
@@ -28,7 +28,7 @@ fn signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     let check = SignatureCheck::of(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
-    if check.family() != key.family() {
+    if algorithm.family() != key.family() {
         return Err(ErrorKind::InvalidKeyFormat.into());
     }
     Ok(Box::new(KeyCheck { algorithm: *algorithm, check, key: key.clone() }))
@@ -37,8 +37,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
 /// The check of one algorithm by `ring`.
 enum SignatureCheck {
     Rsa(&'static RsaParameters),
-    Ec(&'static dyn VerificationAlgorithm),
-    Ed(&'static dyn VerificationAlgorithm),
+    Curve(&'static dyn VerificationAlgorithm),
 }
 
 impl SignatureCheck {
@@ -51,19 +50,11 @@ impl SignatureCheck {
             Algorithm::PS256 => Self::Rsa(&checks::RSA_PSS_2048_8192_SHA256),
             Algorithm::PS384 => Self::Rsa(&checks::RSA_PSS_2048_8192_SHA384),
             Algorithm::PS512 => Self::Rsa(&checks::RSA_PSS_2048_8192_SHA512),
-            Algorithm::ES256 => Self::Ec(&checks::ECDSA_P256_SHA256_FIXED),
-            Algorithm::ES384 => Self::Ec(&checks::ECDSA_P384_SHA384_FIXED),
-            Algorithm::EdDSA => Self::Ed(&checks::ED25519),
+            Algorithm::ES256 => Self::Curve(&checks::ECDSA_P256_SHA256_FIXED),
+            Algorithm::ES384 => Self::Curve(&checks::ECDSA_P384_SHA384_FIXED),
+            Algorithm::EdDSA => Self::Curve(&checks::ED25519),
             _ => return None,
         })
-    }
-
-    fn family(&self) -> AlgorithmFamily {
-        match self {
-            Self::Rsa(_) => AlgorithmFamily::Rsa,
-            Self::Ec(_) => AlgorithmFamily::Ec,
-            Self::Ed(_) => AlgorithmFamily::Ed,
-        }
     }
 }
 
@@ -81,7 +72,7 @@ impl Verifier<Vec<u8>> for KeyCheck {
                 let key = RsaPublicKeyComponents { n: without_zeros(n), e: without_zeros(e) };
                 key.verify(parameters, message, signature)
             }
-            (SignatureCheck::Ec(algorithm) | SignatureCheck::Ed(algorithm), DecodingKeyKind::SecretOrDer(point)) => {
+            (SignatureCheck::Curve(algorithm), DecodingKeyKind::SecretOrDer(point)) => {
                 UnparsedPublicKey::new(*algorithm, point).verify(message, signature)
             }
             _ => return Err(Error::new()),

@@ -122,9 +122,7 @@ struct Claims {
     sub: String,
     #[serde(rename = "exp")]
     expires: f64,
-    #[serde(default)]
     scope: Option<String>,
-    #[serde(default)]
     scp: Option<TokenScopes>,
 }
 

@@ -18,12 +18,6 @@ const NAMES_MAX: usize = 50;
 /// Names that `tools` has for itself in a script.
 const OWN: [&str; 4] = ["call", "find", "describe", "then"];
 
-/// The bounds of an answer.
-pub(super) struct DeclarationBounds {
-    /// Bytes of all declarations. Tools that do not fit are named.
-    pub(super) bytes_max: usize,
-}
-
 #[derive(serde::Deserialize)]
 struct Named {
     names: Vec<String>,
@@ -49,10 +43,11 @@ pub(super) fn describe_tools() -> ToolDefinition {
 }
 
 /// The answer to a call of `describe_tools`. `find` gives a tool, and whether scripts may call it.
+/// Tools whose declarations do not fit into `bytes_max` are named.
 pub(super) fn answer(
     tool: &McpTool,
     arguments: &RawValue,
-    bounds: DeclarationBounds,
+    bytes_max: usize,
     find: impl Fn(&str) -> Option<(Arc<McpTool>, bool)>,
 ) -> CallResult {
     if let Err(problems) = tool.check_arguments(arguments, &toolcell_schema::Patience::default()) {
@@ -69,7 +64,7 @@ pub(super) fn answer(
             Some((_, false)) => format!("{name}: scripts may not call it"),
             Some((tool, true)) => {
                 let declaration = declaration(tool.served());
-                if declared.len().saturating_add(declaration.len()) <= bounds.bytes_max {
+                if declared.len().saturating_add(declaration.len()) <= bytes_max {
                     declared.push_str(&declaration);
                     continue;
                 }

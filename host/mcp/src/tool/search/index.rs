@@ -25,7 +25,7 @@ const QUERY_WORDS_MAX: usize = 32;
 
 /// The words of all tools.
 #[derive(Debug)]
-pub(super) struct WordIndex {
+pub(in crate::tool) struct WordIndex {
     /// The tools that contain a word, with its weight in each.
     words: HashMap<Box<str>, Vec<(u32, f32)>>,
     /// The sum of the weights in each tool.
@@ -34,7 +34,7 @@ pub(super) struct WordIndex {
 
 /// The tools that a search may find.
 #[derive(Clone, Debug)]
-pub(super) struct VisibleTools {
+pub(in crate::tool) struct VisibleTools {
     /// True for each one, by its index.
     places: Vec<bool>,
     count: f32,
@@ -45,7 +45,7 @@ pub(super) struct VisibleTools {
 impl WordIndex {
     /// Reads the first `text_bytes_max` bytes of each tool's texts: name, title, description,
     /// parameters, in this order.
-    pub(super) fn of<'t>(tools: impl Iterator<Item = &'t McpTool>, text_bytes_max: usize) -> Self {
+    pub(in crate::tool) fn of<'t>(tools: impl Iterator<Item = &'t McpTool>, text_bytes_max: usize) -> Self {
         let mut index = Self { words: HashMap::new(), lengths: Vec::new() };
         for (tool, place) in tools.zip(0..) {
             let mut weights: HashMap<Box<str>, f32> = HashMap::new();
@@ -72,7 +72,7 @@ impl WordIndex {
     }
 
     /// The tools that `may` allows, by index.
-    pub(super) fn seen(&self, may: Vec<bool>) -> VisibleTools {
+    pub(in crate::tool) fn seen(&self, may: Vec<bool>) -> VisibleTools {
         let seen = |place: usize| may.get(place).copied().unwrap_or(false);
         let lengths = self.lengths.iter().enumerate().filter(|(place, _)| seen(*place));
         let (count, sum) = lengths.fold((0.0, 0.0), |(count, sum), (_, length)| (count + 1.0, sum + length));
@@ -81,7 +81,7 @@ impl WordIndex {
 
     /// The indices of the tools that contain a word of the query, the best first. Invisible tools
     /// do not influence the order.
-    pub(super) fn find(&self, query: &str, seen: &VisibleTools) -> Vec<usize> {
+    pub(in crate::tool) fn find(&self, query: &str, seen: &VisibleTools) -> Vec<usize> {
         let mut words: Vec<String> = Vec::new();
         each_word(query, |word| {
             let known = words.len() >= QUERY_WORDS_MAX || words.iter().any(|known| known == word);

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use index::{VisibleTools, WordIndex};
+use index::VisibleTools;
+pub(super) use index::WordIndex;
 
 use super::{McpTool, ToolDefinition, ToolHints, ToolList};
 use crate::content::{CallResult, Map, ResultContent};
@@ -110,23 +111,6 @@ struct Describing {
     callable: Arc<[bool]>,
 }
 
-/// The words of a list, for tools that search it.
-#[derive(Debug)]
-pub(super) struct ToolWords(WordIndex);
-
-impl ToolWords {
-    pub(super) fn of(tools: &[Arc<McpTool>]) -> Self {
-        let text_bytes_max = SearchBounds::default().text_bytes_max;
-        Self(WordIndex::of(tools.iter().map(|tool| &**tool), text_bytes_max))
-    }
-
-    /// The places of the tools that have one of the words, the best first, among those that `may`
-    /// allows.
-    pub(super) fn find(&self, words: &str, may: Vec<bool>) -> Vec<usize> {
-        self.0.find(words, &self.0.seen(may))
-    }
-}
-
 /// One of the host's own tools.
 #[derive(Clone, Debug)]
 pub(crate) enum OwnTool {
@@ -140,7 +124,6 @@ pub(crate) enum OwnTool {
 #[serde(deny_unknown_fields)]
 pub(crate) struct InnerCall {
     pub(crate) name: String,
-    #[serde(default)]
     pub(crate) arguments: Option<Box<RawValue>>,
 }
 
@@ -232,8 +215,7 @@ impl ListSearch {
         let Some(Describing { tool, callable }) = &self.describe else {
             return CallResult::error("there are no scripts");
         };
-        let bounds = declarations::DeclarationBounds { bytes_max: self.bounds.result_bytes_max };
-        declarations::answer(tool, arguments, bounds, |name| {
+        declarations::answer(tool, arguments, self.bounds.result_bytes_max, |name| {
             let (place, entry) = list.find(name).filter(|(_, entry)| entry.is_for_models())?;
             Some((Arc::clone(entry), callable.get(place) == Some(&true)))
         })

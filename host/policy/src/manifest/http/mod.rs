@@ -223,7 +223,7 @@ fn path(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
 }
 
 /// A list of names of one kind.
-pub(super) struct Names {
+struct Names {
     code: &'static str,
     what: &'static str,
     hint: &'static str,
@@ -231,7 +231,7 @@ pub(super) struct Names {
     normal: fn(&str) -> Option<String>,
 }
 
-pub(super) const HOSTS: Names = Names {
+const HOSTS: Names = Names {
     code: "http::host",
     what: "not a host",
     hint: "write \"tools.example.com\", or \"tools.example.com:8443\" where only that port is meant",
@@ -245,7 +245,8 @@ const ORIGINS: Names = Names {
     normal: normal_origin,
 };
 
-fn hosts(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
+/// Names of hosts that requests may be for.
+pub(super) fn hosts(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
     named(entry, &HOSTS, problems)
 }
 
@@ -271,7 +272,7 @@ pub(super) fn page_address(
     }
 }
 
-pub(super) fn named(entry: &Entry<'_>, names: &Names, problems: &mut Problems) -> Option<Vec<String>> {
+fn named(entry: &Entry<'_>, names: &Names, problems: &mut Problems) -> Option<Vec<String>> {
     let mut read = Vec::new();
     for (text, span) in entry.strings(NAMES_MAX, problems)? {
         if let Some(normal) = (names.normal)(text) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::values::name_problem;
 use crate::diagnostic::Diagnostic;
 use crate::grants::SecretProgram;
-use crate::limits::{Spec, Unit};
+use crate::limits::{Spec, spec};
 use crate::quantity::{DAY, MINUTE, SECOND};
 use crate::read::{Entry, Problems};
 use crate::table::table;
@@ -43,31 +43,18 @@ const WORD_BYTES_MAX: usize = 4_096;
 /// Variables of a program.
 const VARIABLES_MAX: usize = 64;
 
-const TTL: Spec = Spec {
-    key: "ttl",
-    unit: Unit::Millis,
-    default: 5 * MINUTE,
-    min: SECOND,
-    max: DAY,
-    reason: "A key that is replaced is in use within minutes, and a vault is asked a dozen times an hour.",
+const TTL: Spec = spec! {
+    "ttl" Millis { min: SECOND, default: 5 * MINUTE, max: DAY },
+    "A key that is replaced is in use within minutes, and a vault is asked a dozen times an hour."
 };
 
-const STALE: Spec = Spec {
-    key: "stale",
-    unit: Unit::Millis,
-    default: 5 * MINUTE,
-    min: 0,
-    max: 7 * DAY,
-    reason: "A vault that restarts takes no tool along.",
+const STALE: Spec = spec! {
+    "stale" Millis { min: 0, default: 5 * MINUTE, max: 7 * DAY }, "A vault that restarts takes no tool along."
 };
 
-const TIMEOUT: Spec = Spec {
-    key: "timeout",
-    unit: Unit::Millis,
-    default: 10 * SECOND,
-    min: 100,
-    max: MINUTE,
-    reason: "A program that asks a server takes a second; one that waits for a person is not meant.",
+const TIMEOUT: Spec = spec! {
+    "timeout" Millis { min: 100, default: 10 * SECOND, max: MINUTE },
+    "A program that asks a server takes a second; one that waits for a person is not meant."
 };
 
 /// The program of this table.

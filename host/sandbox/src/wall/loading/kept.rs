@@ -16,8 +16,7 @@ use toolcell_wall::load::FUNCTIONS_BYTES_MAX;
 use toolcell_wall::load::cost::InstanceCost;
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, GuestEngine, SourceFacts};
-use toolcell_wall::load::message::ListReport;
-use toolcell_wall::load::message::{FACTS_BYTES_MAX, LISTING_BYTES_MAX};
+use toolcell_wall::load::message::{FACTS_BYTES_MAX, LISTING_BYTES_MAX, ListReport};
 
 /// The suffix of a file of functions.
 const FUNCTIONS: &str = ".made";

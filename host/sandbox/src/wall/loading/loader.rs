@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use toolcell_policy::Limits;
 use toolcell_schema::SchemaFindings;
-use toolcell_walls::memory_file;
 use toolcell_walls::process::{Program, Starter};
+use toolcell_walls::{background, memory_file};
 
 use super::kept::{KeptLoads, LIST};
 use super::listing::{ListJob, ListName, ListingResult};
@@ -17,21 +17,21 @@ use crate::load::held::{CodeElsewhere, CodeOrigin, HeldComponent};
 use crate::wall::required::RequiredWalls;
 use toolcell_wall::digest::ComponentDigest;
 use toolcell_wall::encoding::encode;
-use toolcell_wall::failure::CallFailure;
-use toolcell_wall::failure::clipped;
+use toolcell_wall::failure::{CallFailure, clipped};
 use toolcell_wall::load::engine_name::EngineName;
 use toolcell_wall::load::facts::{CodeFacts, ComponentFacts, SourceFacts};
 use toolcell_wall::load::inspection::Inspection;
 use toolcell_wall::load::message::{
-    self, ANSWER_BYTES_MAX, CompileSettings, ExternNames, FACTS_BYTES_MAX, LISTING_BYTES_MAX, LinkSettings, ToLoader,
+    self, ANSWER_BYTES_MAX, CompileSettings, ExternNames, FACTS_BYTES_MAX, FromLoader, LISTING_BYTES_MAX, LinkSettings,
+    ListReport, MESSAGE_BYTES_MAX, ToLoader,
 };
-use toolcell_wall::load::message::{FromLoader, ListReport, MESSAGE_BYTES_MAX};
 use toolcell_wall::load::{COMPONENT_BYTES_MAX, FUNCTIONS_BYTES_MAX};
 use toolcell_wall::message::ToSandbox;
 use toolcell_wall::report::{CallReport, ListedBeside};
 use toolcell_wall::sections::is_module;
-use toolcell_walls::background;
 use toolcell_walls::link::FRAME_BYTES_MAX;
+
+type Result<T> = std::result::Result<T, NotLoaded>;
 
 /// Time past the deadline of listing in which a loader must answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -173,7 +173,7 @@ impl Loader {
     ///
     /// # Errors
     /// [`NotLoaded`]. No process is left then.
-    pub async fn load(&self, bytes: &[u8], job: &LoadJob<'_>) -> Result<(HeldComponent, Option<Lister>), NotLoaded> {
+    pub async fn load(&self, bytes: &[u8], job: &LoadJob<'_>) -> Result<(HeldComponent, Option<Lister>)> {
         if bytes.len() as u64 > COMPONENT_BYTES_MAX {
             return Err(NotLoaded::too_large(bytes.len() as u64));
         }
@@ -205,31 +205,20 @@ impl Loader {
     }
 
     /// The component of these bytes, if an earlier load left it.
-    async fn find_kept(
-        &self,
-        source: SourceFacts,
-        gives_way: bool,
-        until: Instant,
-    ) -> Result<Option<HeldComponent>, NotLoaded> {
+    async fn find_kept(&self, source: SourceFacts, gives_way: bool, until: Instant) -> Result<Option<HeldComponent>> {
         let Some(kept) = self.kept.clone() else { return Ok(None) };
         aside(gives_way, until, move || kept.find(source)).await
     }
 
     /// Keeps code for the next start, under this name. Returns the kept file, or the code itself.
-    async fn keep_code(
-        &self,
-        file: File,
-        name: Option<String>,
-        gives_way: bool,
-        until: Instant,
-    ) -> Result<File, NotLoaded> {
+    async fn keep_code(&self, file: File, name: Option<String>, gives_way: bool, until: Instant) -> Result<File> {
         let Some((kept, name)) = self.kept.clone().zip(name) else { return Ok(file) };
         let keep = move || kept.keep_code(&name, &file).unwrap_or(file);
         aside(gives_way, until, keep).await
     }
 
     /// Starts a process that compiles. After that, the name of its engines is known.
-    async fn start_compiler(&self, job: &LoadJob<'_>, until: Instant) -> Result<StartedCompiler, NotLoaded> {
+    async fn start_compiler(&self, job: &LoadJob<'_>, until: Instant) -> Result<StartedCompiler> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let settings = ToSandbox::Compile(CompileSettings {
             stack_bytes: self.options.stack_bytes as u64,
@@ -252,7 +241,7 @@ impl Loader {
         from: SourceFacts,
         job: &LoadJob<'_>,
         until: Instant,
-    ) -> Result<(File, CodeFacts), NotLoaded> {
+    ) -> Result<(File, CodeFacts)> {
         let code = empty()?;
         let made = empty()?;
         let StartedCompiler { mut run, engines, .. } = compiler;
@@ -285,13 +274,7 @@ impl Loader {
     }
 
     /// Keeps functions for the next version. Without them it is compiled from scratch.
-    async fn keep_functions(
-        &self,
-        engines: EngineName,
-        job: &LoadJob<'_>,
-        made: File,
-        until: Instant,
-    ) -> Result<(), NotLoaded> {
+    async fn keep_functions(&self, engines: EngineName, job: &LoadJob<'_>, made: File, until: Instant) -> Result<()> {
         match self.kept.clone() {
             Some(kept) if sealed(&made, FUNCTIONS_BYTES_MAX).is_ok() => {
                 let component = job.component.to_owned();
@@ -308,7 +291,7 @@ impl Loader {
         fds: &[BorrowedFd<'_>],
         memory_bytes_max: u64,
         until: Instant,
-    ) -> Result<(LoaderRun, Option<EngineName>), NotLoaded> {
+    ) -> Result<(LoaderRun, Option<EngineName>)> {
         let mut run = LoaderRun::start(&self.starter, &self.options.program, first, fds).await?;
         let bounds = LoadBounds { until, answer_bytes_max: ANSWER_BYTES_MAX, memory_bytes_max, files: &[] };
         match run.receive(&bounds).await? {
@@ -331,7 +314,7 @@ impl Loader {
         source: &File,
         settings: LinkSettings,
         until: Instant,
-    ) -> Result<(ComponentFacts, Lister), NotLoaded> {
+    ) -> Result<(ComponentFacts, Lister)> {
         let LinkSettings { memory_bytes_max, facts, .. } = settings;
         let first = ToSandbox::Link(Box::new(settings));
         let (mut run, _) = self.start(&first, &[code.as_fd()], memory_bytes_max, until).await?;
@@ -404,7 +387,7 @@ impl Loader {
         lister: Option<Lister>,
         bytes: &[u8],
         job: &ListJob<'_>,
-    ) -> Result<FromLoader, NotLoaded> {
+    ) -> Result<FromLoader> {
         let ListJob { limits, written, schemas, .. } = *job;
         let memory_bytes_max = job.memory_bytes_max.saturating_add(limits.memory_bytes());
         let Lister(mut run) = match lister {
@@ -435,7 +418,7 @@ async fn aside<T: Send + 'static>(
     gives_way: bool,
     until: Instant,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, NotLoaded> {
+) -> Result<T> {
     if !gives_way {
         return Ok(work());
     }
@@ -478,11 +461,11 @@ pub(super) fn source_facts(digest: ComponentDigest, bytes: &[u8]) -> SourceFacts
     SourceFacts { digest, size_bytes: bytes.len() as u64, adapted: is_module(bytes) }
 }
 
-fn in_memory(bytes: &[u8]) -> Result<File, NotLoaded> {
+fn in_memory(bytes: &[u8]) -> Result<File> {
     memory_file::sealed(bytes).map_err(|error| no_room(&error))
 }
 
-fn empty() -> Result<File, NotLoaded> {
+fn empty() -> Result<File> {
     memory_file::empty().map_err(|error| no_room(&error))
 }
 
@@ -491,7 +474,7 @@ fn no_room(error: &std::io::Error) -> NotLoaded {
 }
 
 /// Takes a file that a loader wrote.
-fn sealed(file: &File, bytes_max: u64) -> Result<(), NotLoaded> {
+fn sealed(file: &File, bytes_max: u64) -> Result<()> {
     memory_file::seal(file).map_err(|error| no_room(&error))?;
     let bytes = file.metadata().map_err(|error| no_room(&error))?.len();
     if bytes > bytes_max { Err(NotLoaded::broke("it wrote too much")) } else { Ok(()) }

@@ -16,20 +16,18 @@ use super::{RemoteInstance, SandboxProcess};
 use crate::caller::uses::CallUses;
 use crate::secrets::{Redactor, answer};
 use crate::tape::Tape;
-use crate::wall::attention;
-use crate::wall::duties;
 use crate::wall::reuse::ReusedInstance;
+use crate::wall::{attention, duties};
 use crate::wasi::capabilities::GrantedCapabilities;
 use crate::wasi::doors::CallDoors;
 use toolcell_wall::caller::{CallerLink, GuestLogLevel};
 use toolcell_wall::contract::GuestResult;
 use toolcell_wall::denials::CallDenials;
-use toolcell_wall::encoding;
 use toolcell_wall::failure::CallFailure;
 use toolcell_wall::message::{self, CallId, CallerFacts, InstanceId, KINDS, LEVELS, RunCall, ToSandbox};
 use toolcell_wall::rate::MessageRate;
 use toolcell_wall::report::{CallReport, LINE_BYTES};
-use toolcell_wall::weight;
+use toolcell_wall::{encoding, weight};
 
 /// Messages about one call that the host accepts each second, after the first [`MESSAGES_AT_ONCE`].
 /// One takes about a microsecond, so a hostile call takes a tenth of one thread. An honest process

@@ -68,32 +68,26 @@ impl IdleConnections {
         let mut waiting = self.waiting();
         waiting.retain(|(_, link)| !link.is_closed());
         let at = waiting.iter().position(|(to, _)| to == server)?;
-        match waiting.get(at) {
-            Some((_, PooledConnection { sender: RequestSender::Many(sender), driver, proxied })) => {
-                Some(PooledConnection {
-                    sender: RequestSender::Many(sender.clone()),
-                    driver: driver.clone(),
-                    proxied: *proxied,
-                })
-            }
-            _ => Some(waiting.swap_remove(at).1),
-        }
+        let shared = waiting.get(at).and_then(|(_, link)| link.shared());
+        Some(shared.unwrap_or_else(|| waiting.swap_remove(at).1))
     }
 
     /// Lets others use it, too, while it carries a request.
     pub(super) fn share(&self, server: &PooledServer, link: &PooledConnection) {
-        if let RequestSender::Many(sender) = &link.sender {
-            let link = PooledConnection {
-                sender: RequestSender::Many(sender.clone()),
-                driver: link.driver.clone(),
-                proxied: link.proxied,
-            };
+        if let Some(link) = link.shared() {
             self.waiting().push((server.clone(), link));
         }
     }
 }
 
 impl PooledConnection {
+    /// The same connection, for another request. `None` if it carries one at a time.
+    fn shared(&self) -> Option<Self> {
+        let RequestSender::Many(sender) = &self.sender else { return None };
+        let sender = RequestSender::Many(sender.clone());
+        Some(Self { sender, driver: self.driver.clone(), proxied: self.proxied })
+    }
+
     fn is_closed(&self) -> bool {
         match &self.sender {
             RequestSender::One(sender, _) => sender.is_closed(),

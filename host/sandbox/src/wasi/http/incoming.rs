@@ -14,9 +14,7 @@ use tokio::time::{Instant, Sleep};
 use toolcell_wall::doors::http_fault::HttpFault;
 
 use super::connections::ConnectionLease;
-use super::fault;
-use super::fields;
-use super::framing;
+use super::{fault, fields, framing};
 use crate::secrets::{RedactedStream, Redactor};
 use crate::wasi::net::CallNet;
 

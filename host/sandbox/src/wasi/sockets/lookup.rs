@@ -8,35 +8,8 @@ use toolcell_policy::{Ask, Capability, Denial, Host, LookupPermit};
 use toolcell_wall::doors::sockets::{NameAddresses, SocketCode};
 
 use crate::wasi::capabilities::GrantedCapabilities;
-use crate::wasi::net::{CallNet, LookupError, Resolver};
+use crate::wasi::net::{CallNet, LookupError};
 use toolcell_wall::denials::CallDenials;
-
-/// What one lookup needs, on any thread.
-struct Lookup {
-    permit: LookupPermit,
-    resolver: Arc<Resolver>,
-    net: Arc<CallNet>,
-    denials: CallDenials,
-}
-
-impl Lookup {
-    async fn run(self) -> NameAddresses {
-        let addresses = match self.permit.host() {
-            Host::Addr(address) => vec![*address],
-            Host::Name(name) => {
-                let found = self.resolver.addresses(name.as_str(), self.net.limits().connect).await;
-                found.map_err(|error| code(&error))?
-            }
-        };
-        let (told, refused) = sorted(&self.permit, addresses);
-        if let (true, Some(denial)) = (told.is_empty(), refused) {
-            self.denials.add(denial);
-            return Err(SocketCode::AccessDenied);
-        }
-        self.net.resolved().note(&self.permit, &told);
-        Ok(told)
-    }
-}
 
 /// The addresses that the guest gets, and the denial of the first of the others.
 fn sorted(permit: &LookupPermit, addresses: Vec<IpAddr>) -> (Vec<IpAddr>, Option<Denial>) {
@@ -60,31 +33,24 @@ pub(crate) struct LookupParts<'a> {
     pub(crate) denials: &'a CallDenials,
 }
 
-/// A permitted lookup, or the placeholder address of a name.
-enum BegunLookup {
-    Looks(Lookup),
-    Placeheld(IpAddr),
-}
-
 impl LookupParts<'_> {
-    /// Decides on a lookup, and counts it.
-    fn begin(self, name: &str) -> Result<BegunLookup, SocketCode> {
-        let LookupParts { capabilities, net, denials } = self;
-        match net.decide(capabilities.grants(), |network| network.lookup(name)) {
-            Ok(permit) if net.lookup() => {
-                net.used(|| Ask::Named(Capability::Lookup, permit.host().to_string()).to_string());
-                let resolver = Arc::clone(capabilities.http().resolver());
-                Ok(BegunLookup::Looks(Lookup { permit, resolver, net: Arc::clone(net), denials: denials.clone() }))
+    /// Looks up a name that the rules permit.
+    async fn run(self, permit: &LookupPermit) -> NameAddresses {
+        let addresses = match permit.host() {
+            Host::Addr(address) => vec![*address],
+            Host::Name(name) => {
+                let resolver = self.capabilities.http().resolver();
+                let found = resolver.addresses(name.as_str(), self.net.limits().connect).await;
+                found.map_err(|error| code(&error))?
             }
-            Ok(_) => Err(SocketCode::PermanentResolverFailure),
-            Err(denial) => {
-                let address = self.placeheld(name);
-                if capabilities.observing() || address.is_none() {
-                    denials.add(denial);
-                }
-                address.map(BegunLookup::Placeheld).ok_or(SocketCode::AccessDenied)
-            }
+        };
+        let (told, refused) = sorted(permit, addresses);
+        if let (true, Some(denial)) = (told.is_empty(), refused) {
+            self.denials.add(denial);
+            return Err(SocketCode::AccessDenied);
         }
+        self.net.resolved().note(permit, &told);
+        Ok(told)
     }
 
     /// A placeholder address for a name without a rule, to find out which port it is connected to.
@@ -95,11 +61,22 @@ impl LookupParts<'_> {
     }
 }
 
-/// The host's side of a lookup.
+/// The host's side of a lookup: decides on it, and counts it.
 pub(crate) async fn look_up(asked: LookupParts<'_>, name: &str) -> NameAddresses {
-    match asked.begin(name)? {
-        BegunLookup::Looks(lookup) => lookup.run().await,
-        BegunLookup::Placeheld(address) => Ok(vec![address]),
+    let LookupParts { capabilities, net, denials } = asked;
+    match net.decide(capabilities.grants(), |network| network.lookup(name)) {
+        Ok(permit) if net.lookup() => {
+            net.used(|| Ask::Named(Capability::Lookup, permit.host().to_string()).to_string());
+            asked.run(&permit).await
+        }
+        Ok(_) => Err(SocketCode::PermanentResolverFailure),
+        Err(denial) => {
+            let address = asked.placeheld(name);
+            if capabilities.observing() || address.is_none() {
+                denials.add(denial);
+            }
+            address.map(|address| vec![address]).ok_or(SocketCode::AccessDenied)
+        }
     }
 }
 
@@ -111,11 +88,9 @@ pub(crate) async fn resolved(
     name: &str,
     port: u16,
 ) -> Option<SocketAddr> {
-    let LookupParts { capabilities, net, denials } = asked;
+    let LookupParts { capabilities, net, .. } = asked;
     let permit = net.decide(capabilities.grants(), |network| network.lookup(name)).ok().filter(|_| net.lookup())?;
-    let resolver = Arc::clone(capabilities.http().resolver());
-    let lookup = Lookup { permit, resolver, net: Arc::clone(net), denials: denials.clone() };
-    let addresses = lookup.run().await.ok()?;
+    let addresses = asked.run(&permit).await.ok()?;
     net.decide(capabilities.grants(), |network| {
         let mut targets = addresses.into_iter().map(|address| SocketAddr::new(address, port));
         targets.find(|to| {

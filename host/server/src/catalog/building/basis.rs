@@ -64,17 +64,6 @@ impl<'a> Basis<'a> {
         Self { generation: 1, earlier: &[], fresh: true, pinned: None, approved: None, tolerance: Tolerance::None }
     }
 
-    /// For the first generation, restricted to pinned bytes if there are any.
-    pub fn of_pinned(pinned: Option<BTreeMap<String, Pin>>) -> Self {
-        Self { pinned, ..Self::none() }
-    }
-
-    /// This basis, leaving out these components if they are broken.
-    #[must_use]
-    pub fn tolerating(self, tolerance: Tolerance) -> Self {
-        Self { tolerance, ..self }
-    }
-
     /// True if these bytes must not be parsed.
     pub(super) fn withholds(&self, policy: &ComponentPolicy, digest: &str) -> bool {
         let pinned = self.pinned.as_ref().map(|pinned| pinned.get(policy.name()).map(|pin| pin.digest.as_str()));

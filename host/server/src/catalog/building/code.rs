@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{
     AdvisedFault, ComponentPolicy, Diagnostic, Digest, LoadLimit, Manifest, Reference, SourceRef, TrustPolicy,
@@ -48,14 +49,10 @@ impl Code {
 }
 
 impl<'m> CodePlaces<'m> {
-    /// The places of a manifest; relative paths start from `folder`.
-    pub(super) fn new(manifest: &'m Manifest, folder: &'m Path) -> Self {
-        Self { folder, manifest, dev: None, store: OnceLock::new(), rules: Mutex::default() }
-    }
-
-    /// Uses components that `toolcell dev` built instead of the manifest's files.
-    pub(super) fn with_dev(self, dev: Option<&'m DevFolder>) -> Self {
-        Self { dev, ..self }
+    /// The places of a manifest; relative paths start from `folder`. Components that `toolcell dev`
+    /// built into `dev` come instead of the manifest's files.
+    pub(super) fn new(manifest: &'m Manifest, folder: &'m Path, dev: Option<&'m DevFolder>) -> Self {
+        Self { folder, manifest, dev, store: OnceLock::new(), rules: Mutex::default() }
     }
 
     /// The place of a component, for messages.
@@ -147,7 +144,7 @@ impl<'m> CodePlaces<'m> {
 
     /// The rule with its files, which are read once per build.
     fn rule(&self, rule: &TrustPolicy) -> Result<Arc<ReadRule>, AdvisedFault> {
-        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = self.rules.lock();
         rules.entry(rule.prefix().to_owned()).or_insert_with(|| ReadRule::read(rule, self.folder).map(Arc::new)).clone()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolcell_mcp::{CALL_TOOL, DefinitionProblem, FIND_TOOLS, McpTool};
 use toolcell_policy::{
-    Approval, CallingTool, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span, check_calls,
+    Approval, CallingTool, Capability, ComponentPolicy, Diagnostic, Discovery, Manifest, Program, Span, check_calls,
 };
 use toolcell_sandbox::{ComponentDigest, GrantedCapabilities, ListedBeside, ShapeName, contract, export};
 use toolcell_schema::ToolFindings;
@@ -18,7 +18,9 @@ use super::super::narrowing::ToolNarrowing;
 use super::super::permissions::{GrantContext, ToolCapabilities};
 use super::super::queue::Admission;
 use super::super::texts::{TEXTS, TextPrompt};
-use super::super::{CallTarget, Catalog, CatalogParts, LoadedComponent, guest_resources, meters, program, resources};
+use super::super::{
+    CallTarget, Catalog, CatalogParts, DenialCounts, LoadedComponent, guest_resources, meters, program, resources,
+};
 use super::problems::{
     PROBLEMS_PER_COMPONENT_MAX, broken, broken_resource, check_count, misnamed, not_applied, not_pooled,
     schemas_too_slow,
@@ -108,7 +110,7 @@ impl CatalogDraft<'_> {
     /// Adds the skills, which come last.
     pub(super) fn add_skills(&mut self) {
         let skills = Arc::clone(&self.parts.skills);
-        skills.entries().iter().for_each(|entry| self.push(EntryKind::Skill(Arc::clone(entry))));
+        skills.entries.iter().for_each(|entry| self.push(EntryKind::Skill(Arc::clone(entry))));
     }
 
     fn push(&mut self, kind: EntryKind) {
@@ -159,7 +161,10 @@ impl CatalogDraft<'_> {
             side_files,
             dev_source,
             component,
-            denied: meters::continued(self.basis.loaded(policy.name()).map(|loaded| &loaded.denied)),
+            denied: self
+                .basis
+                .loaded(policy.name())
+                .map_or_else(|| Arc::new(DenialCounts::new(&Capability::ALL)), |loaded| Arc::clone(&loaded.denied)),
         });
         if !loaded.component.is_pooled() {
             problems.push(not_pooled(policy));

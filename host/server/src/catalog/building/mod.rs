@@ -10,11 +10,12 @@ mod problems;
 mod relay;
 mod typed;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use toolcell_mcp::sanitize;
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity};
@@ -229,7 +230,7 @@ impl CatalogBuilder {
         // State files opened for verification close on the runtime, since another host may wait for
         // them.
         let _io = self.runtime.enter();
-        let code = CodePlaces::new(manifest, folder).with_dev(self.options.dev.as_ref());
+        let code = CodePlaces::new(manifest, folder, self.options.dev.as_ref());
         let precheck = Precheck::new(manifest, folder, &code, &self.options.kept, basis);
         // The precheck fails the whole build: it would keep other components from being compiled.
         let prechecks = basis.tolerance.is_none();
@@ -323,14 +324,14 @@ impl CatalogBuilder {
 
     /// Clears the crash history of all components.
     pub fn forget_ends(&self) {
-        self.sandboxes.iter().for_each(SandboxSetup::forget_ends);
+        self.sandboxes.iter().for_each(|sandboxes| sandboxes.pool.forget_ends());
     }
 
     /// What these components of a manifest list. One that cannot be loaded gives a problem instead.
     #[must_use]
     pub fn names(&self, manifest: &Manifest, policies: &[ComponentPolicy], folder: &Path) -> Vec<ComponentNames> {
         let basis = Basis::none();
-        let code = CodePlaces::new(manifest, folder);
+        let code = CodePlaces::new(manifest, folder, None);
         let loading = Loading { folder, code: &code, basis: &basis, precheck: None, steps: &|_| {} };
         let loaded = self.load_all(policies, &loading).into_iter().map(|loaded| match loaded {
             Ok(BuiltComponent::Changed(listed)) => Ok(Some(listed)),
@@ -517,11 +518,4 @@ impl CatalogBuilder {
 fn take<'a>(next: &AtomicUsize, policies: &'a [ComponentPolicy]) -> Option<(usize, &'a ComponentPolicy)> {
     let index = next.fetch_add(1, Ordering::AcqRel);
     policies.get(index).map(|policy| (index, policy))
-}
-
-/// Folder that a manifest's relative paths start from.
-pub fn folder_of(manifest: &Path) -> PathBuf {
-    // A bare file name has an empty parent, which system calls do not take for a folder.
-    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new(".")).to_path_buf()
 }

@@ -1,6 +1,6 @@
 //! The relay of recordings: loaded once, when a component's calls may be recorded.
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use toolcell_policy::{Diagnostic, is_later_wasi};
@@ -52,7 +52,7 @@ impl CatalogBuilder {
             return Relays::default();
         }
         let keys: BTreeSet<RelayKey> = recorded.iter().map(|component| RelayKey::of(&component.component)).collect();
-        let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut relays = self.relays.lock();
         // Those of components that are gone go as well.
         relays.retain(|key, _| keys.contains(key));
         for key in keys {

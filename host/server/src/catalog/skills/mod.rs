@@ -43,9 +43,9 @@ const LISTED_BYTES_MAX: usize = 16 << 20;
 #[derive(Default)]
 pub struct Skills {
     /// True if the manifest has `[skills]`, if only an empty folder.
-    offered: bool,
+    pub offered: bool,
     /// Their entries, which tell who sees them.
-    entries: Vec<Arc<McpTool>>,
+    pub entries: Vec<Arc<McpTool>>,
     listed: Vec<Skill>,
     files: Vec<SkillFile>,
     /// The folders of skills, each with its path and the entries of the skills that it lies in.
@@ -152,16 +152,6 @@ impl Skills {
         let uri = uri_of(SCHEME, &format!("{path}/{SKILL_FILE}"));
         let json = json!({"uri": uri, "frontmatter": head.fields, "resources": resources}).to_string();
         Skill { entry, uri, json }
-    }
-
-    /// True if the manifest has `[skills]`.
-    pub fn are_offered(&self) -> bool {
-        self.offered
-    }
-
-    /// Their entries among those of tools and prompts.
-    pub fn entries(&self) -> &[Arc<McpTool>] {
-        &self.entries
     }
 
     /// The entries of their list.

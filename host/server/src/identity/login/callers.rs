@@ -2,9 +2,10 @@
 //! its guest runs; nothing in a sandbox can name another's.
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolcell_audit::timestamp;
 use toolcell_mcp::{Caller, StateKey};
@@ -22,6 +23,7 @@ use super::store::{self, RecordPlace, SealedFor};
 use super::ticket::{LoginTicket, TicketSubject};
 use super::vault::{SharedRecord, SharedVault, Vault};
 use super::{NewLogin, log_out_of};
+use crate::files::file::absolute;
 use crate::identity::{Presented, PresentedTokens, TokenFile, secrets};
 
 /// Callers' logins that a process holds in memory: a thousand callers that are active at once. The
@@ -136,7 +138,6 @@ impl CallerLogins {
     /// the key that replicas share; without one, a key of its own lies in the folder of states.
     #[must_use]
     pub fn new(folder: &Path, state: &Path, key: Option<&SecretSource>) -> Self {
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Self {
             folder: absolute(folder),
             state: absolute(state),
@@ -236,7 +237,7 @@ impl CallerLogins {
     /// The caller's login.
     fn of(&self, policy: &Arc<LoginPolicy>, caller: &str) -> Result<Arc<Login>, LoginError> {
         let name = (policy.name().to_owned(), caller.to_owned());
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         held.uses += 1;
         let used = held.uses;
         if let Some(found) = held.logins.get_mut(&name).filter(|found| found.policy == *policy) {
@@ -293,7 +294,7 @@ impl CallerLogins {
 
     fn exchange(&self, policy: &Arc<LoginPolicy>, caller: &Caller, shown: &Presented) -> Arc<Exchange> {
         let name = (policy.name().to_owned(), ComponentDigest::of(shown.token.as_bytes()));
-        let mut exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exchanges = self.exchanges.lock();
         if let Some(held) = exchanges.get(&name).filter(|held| held.policy == *policy) {
             return Arc::clone(&held.exchange);
         }
@@ -363,7 +364,7 @@ impl CallerLogins {
     }
 
     fn forget(&self, login: &str, caller: &str) {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.held.lock();
         let found = held.logins.get(&(login.to_owned(), caller.to_owned()));
         found.iter().for_each(|held| held.login.has_changed());
     }

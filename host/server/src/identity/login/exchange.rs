@@ -2,10 +2,11 @@
 //! kept in memory alone: with the caller's next token the exchange is made again.
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use toolcell_policy::LoginPolicy;
 use toolcell_sandbox::{LiveSecret, NoValue, SecretValue, ValueInTime};
 use zeroize::Zeroizing;
@@ -67,13 +68,9 @@ impl Exchange {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, ExchangeState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The token, or that there is none, if that is known without asking.
     fn at_once(&self) -> Option<Result<SecretValue, NoValue>> {
-        let state = self.state();
+        let state = self.state.lock();
         let now = SystemTime::now();
         if state.renew_at.is_some_and(|at| now < at) {
             return state.values.front().cloned().map(Ok);
@@ -92,7 +89,7 @@ impl Exchange {
             Ok((value, tokens)) => {
                 let life = tokens.until.and_then(|until| until.duration_since(now).ok()).unwrap_or(LIFE_DEFAULT);
                 let early = self.policy.limits().early().min(life / 2);
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 (state.renew_at, state.retry_at) = (now.checked_add(life - early), None);
                 if state.values.front() != Some(&value) {
                     state.values.push_front(value.clone());
@@ -104,7 +101,7 @@ impl Exchange {
             Err(error) => {
                 let name = self.policy.name();
                 tracing::warn!("the token of {:?} is not exchanged for {name:?}: {error}", self.caller);
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 (state.renew_at, state.retry_at) = (None, now.checked_add(RETRY_AFTER));
                 Err(NoValue)
             }
@@ -154,7 +151,7 @@ impl LiveSecret for ExchangedSecret {
     }
 
     fn known(&self) -> Vec<SecretValue> {
-        self.0.state().values.iter().cloned().collect()
+        self.0.state.lock().values.iter().cloned().collect()
     }
 
     fn lack(&self) -> Option<String> {

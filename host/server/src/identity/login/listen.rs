@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use toolcell_policy::{ListenAddress, LoginPolicy, LoginsPolicy};
 use url::Url;
@@ -13,6 +12,7 @@ use super::pages::LoginPages;
 use crate::error::StartError;
 use crate::listening::places::{ConnectionPlaces, PlaceBounds};
 use crate::listening::small::{BoundSocket, HeadBounds, Visit, answer_one, serve_all};
+use crate::owned_task::OwnedTask;
 
 /// Bounds of a request's head: a browser sends about twenty fields, and one cookie of 4 KiB for
 /// each login under way.
@@ -32,16 +32,8 @@ const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
 /// A bound socket for the pages.
 pub(crate) struct BoundLogins {
     socket: BoundSocket,
-    address: String,
-}
-
-/// The served pages. They end when this is dropped.
-pub(crate) struct ServedLogins(JoinHandle<()>);
-
-impl Drop for ServedLogins {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// Their address, as browsers reach it.
+    pub(crate) address: String,
 }
 
 impl BoundLogins {
@@ -64,22 +56,17 @@ impl BoundLogins {
         Ok(Some(Self { socket, address }))
     }
 
-    /// Their address, as browsers reach it.
-    pub(crate) fn address(&self) -> &str {
-        &self.address
-    }
-
     /// The socket's address.
     pub(crate) const fn socket(&self) -> SocketAddr {
         self.socket.address
     }
 
-    /// Starts serving.
-    pub(crate) fn serve(self, pages: LoginPages, runtime: &Handle) -> std::io::Result<ServedLogins> {
+    /// Serves the pages until what it returns is dropped.
+    pub(crate) fn serve(self, pages: LoginPages, runtime: &Handle) -> std::io::Result<OwnedTask> {
         let _inside = runtime.enter();
         let pages = Arc::new(pages.at(&self.address, self.socket.doors.clone()));
         let socket = self.socket.listener()?;
-        Ok(ServedLogins(runtime.spawn(async move {
+        Ok(OwnedTask(runtime.spawn(async move {
             let converse = |visit| {
                 let pages = Arc::clone(&pages);
                 // A connection that takes longer is closed without a message.

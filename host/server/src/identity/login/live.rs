@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::{Condvar, Mutex};
 use toolcell_policy::LoginPolicy;
 use toolcell_sandbox::{LiveSecret, NoValue, SecretValue, ValueInTime};
 
@@ -19,6 +20,7 @@ use super::refresh::{NotRenewed, Plan, Renewed, renew};
 use super::state::state;
 use super::store::RecordPlace;
 use super::vault::Vault;
+use crate::files::file::absolute;
 use crate::identity::flight::{Flight, FlightThread};
 
 /// Access tokens that are looked for in what servers send back: the newest, and those before it
@@ -93,12 +95,11 @@ type TokenStamp = (u64, u64, u64, (i64, i64), (i64, i64));
 /// The login as a secret. Relative paths start from `folder`.
 #[must_use]
 pub fn live(policy: &Arc<LoginPolicy>, folder: &Path, state: &Path) -> Arc<dyn LiveSecret> {
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let folder = absolute(folder);
     let state = absolute(state);
     let place = RecordPlace::shared(&state, policy.name());
     let path = Some(place.path());
-    let mut logins = LOGINS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut logins = LOGINS.lock();
     logins.retain(|login| login.strong_count() > 0);
     let is_it = |login: &Arc<Login>| login.path == path && login.folder == folder && login.policy == *policy;
     if let Some(login) = logins.iter().filter_map(Weak::upgrade).find(is_it) {
@@ -133,8 +134,7 @@ pub(super) enum Lacks {
 /// The logins that this process uses, with their states, as JSON.
 #[must_use]
 pub fn in_use() -> Vec<serde_json::Value> {
-    let logins: Vec<Arc<Login>> =
-        LOGINS.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+    let logins: Vec<Arc<Login>> = LOGINS.lock().iter().filter_map(Weak::upgrade).collect();
     logins.iter().map(|login| state(&login.policy, &login.state).to_json(&login.policy)).collect()
 }
 
@@ -142,9 +142,9 @@ pub fn in_use() -> Vec<serde_json::Value> {
 /// commands that keep no log.
 #[must_use]
 pub fn problems() -> Vec<String> {
-    let logins = LOGINS.lock().unwrap_or_else(PoisonError::into_inner);
+    let logins = LOGINS.lock();
     let said =
-        |login: Arc<Login>| Some(format!("the login {:?}: {}", login.policy.name(), login.known().said.clone()?));
+        |login: Arc<Login>| Some(format!("the login {:?}: {}", login.policy.name(), login.known.lock().said.clone()?));
     logins.iter().filter_map(Weak::upgrade).filter_map(said).collect()
 }
 
@@ -152,8 +152,7 @@ pub fn problems() -> Vec<String> {
 /// that are under way.
 pub fn finish(within: Duration) {
     let (running, ended) = &REFRESHES;
-    let running = running.lock().unwrap_or_else(PoisonError::into_inner);
-    drop(ended.wait_timeout_while(running, within, |running| *running > 0));
+    ended.wait_while_for(&mut running.lock(), |running| *running > 0, within);
 }
 
 /// Counts a refresh while it runs.
@@ -161,7 +160,7 @@ struct RunningRefresh;
 
 impl RunningRefresh {
     fn begin() -> Self {
-        *REFRESHES.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *REFRESHES.0.lock() += 1;
         Self
     }
 }
@@ -169,7 +168,7 @@ impl RunningRefresh {
 impl Drop for RunningRefresh {
     fn drop(&mut self) {
         let (running, ended) = &REFRESHES;
-        *running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *running.lock() -= 1;
         ended.notify_all();
     }
 }
@@ -198,7 +197,7 @@ impl LiveSecret for SharedLogin {
     }
 
     fn known(&self) -> Vec<SecretValue> {
-        self.0.known().values.iter().cloned().collect()
+        self.0.known.lock().values.iter().cloned().collect()
     }
 
     fn lack(&self) -> Option<String> {
@@ -232,14 +231,14 @@ impl Login {
         if SharedLogin(Arc::clone(self)).value().await.is_ok() {
             return Lacks::Nothing;
         }
-        let known = self.known();
+        let known = self.known.lock();
         // Without a time to try again, only a person helps.
         if known.retry_at.is_some() { Lacks::Server } else { Lacks::Person }
     }
 
     /// Its record was changed here: the next request looks again.
     pub(super) fn has_changed(&self) {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         (known.last, known.retry_at, known.looked) = (None, None, None);
     }
 
@@ -254,13 +253,9 @@ impl Login {
         stamp(self.path.as_ref()?)
     }
 
-    fn known(&self) -> MutexGuard<'_, LoginToken> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The token, or that it is missing, if that is known without waiting.
     fn at_once(&self) -> Option<Result<SecretValue, NoValue>> {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let is_due = known.looked.is_none_or(|looked| looked.elapsed() >= self.poll_every());
         let has_token = known.last.as_ref().is_some_and(|last| last.token.is_some());
         if is_due || !has_token {
@@ -300,7 +295,7 @@ impl Login {
                 Err(error) => Err(NotRenewed::Failed(LoginError::Store(error.to_string()))),
             },
         };
-        let mut known = self.known();
+        let mut known = self.known.lock();
         match renewed {
             Ok(Renewed { record, is_new, failed }) => {
                 if is_new {

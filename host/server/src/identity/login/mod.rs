@@ -74,6 +74,7 @@ use vault::{OpenVault, Vault};
 pub struct NewLogin<'a, S> {
     policy: &'a Arc<LoginPolicy>,
     client: Client,
+    /// The server's endpoints.
     endpoints: Endpoints,
     send: S,
     vault: OpenVault,
@@ -105,11 +106,6 @@ impl<'a, S: SendRequest> NewLogin<'a, S> {
         let client = Client::read(policy, folder)?;
         let endpoints = Endpoints::find(policy, &send).await?;
         Ok(Self { policy, client, endpoints, send, vault })
-    }
-
-    /// The server's endpoints.
-    const fn endpoints(&self) -> &Endpoints {
-        &self.endpoints
     }
 
     /// True if the server is asked to say whose account it is.

@@ -214,7 +214,7 @@ impl LoginPages {
         let state = random_text().map_err(failed)?;
         let send = client(&policy).map_err(failed)?;
         let login = self.parts.logins.begin(&policy, &ticket.caller, send).await.map_err(failed)?;
-        let endpoints = login.endpoints();
+        let endpoints = &login.endpoints;
         let redirect = self.redirect(&ticket.login);
         let request = AuthorizeRequest { redirect: &redirect, state: &state, verifier: &verifier };
         let address = request.address(&policy, endpoints).map_err(failed)?;
@@ -320,7 +320,7 @@ impl LoginPages {
         query: &str,
     ) -> Result<Vec<String>, LoginError> {
         let login = self.parts.logins.begin(policy, &begun.ticket.caller, client(policy)?).await?;
-        let endpoints = login.endpoints();
+        let endpoints = &login.endpoints;
         if endpoints.token != begun.token_endpoint {
             return Err(LoginError::Redirect("the server's token endpoint changed meanwhile".to_owned()));
         }

@@ -22,13 +22,13 @@ pub(super) struct Record {
     /// The server, and what to request from it, as the manifest had it at the login.
     login: Value,
     /// The token endpoint that the login was made at.
-    token_endpoint: String,
+    pub(super) token_endpoint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     revocation_endpoint: Option<String>,
     client_auth: String,
-    access_token: String,
+    pub(super) access_token: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    refresh_token: Option<String>,
+    pub(super) refresh_token: Option<String>,
     /// The time at which the access token was asked for, in seconds since 1970.
     since: u64,
     /// The end of the access token, in seconds since 1970; none where the server does not say it.
@@ -169,24 +169,12 @@ impl Record {
         SecretValue::new(Zeroizing::new(self.access_token.clone())).ok()
     }
 
-    pub(super) fn access_token(&self) -> &str {
-        &self.access_token
-    }
-
-    pub(super) fn refresh_token(&self) -> Option<&str> {
-        self.refresh_token.as_deref()
-    }
-
     pub(super) fn refreshes(&self) -> bool {
         self.refresh_token.is_some()
     }
 
     pub(super) fn ended(&self) -> Option<&str> {
         self.ended.as_deref()
-    }
-
-    pub(super) fn token_endpoint(&self) -> &str {
-        &self.token_endpoint
     }
 
     pub(super) fn revoke(&self) -> Option<&str> {
@@ -275,7 +263,7 @@ pub(super) mod tests {
         let bytes = record(&policy, Some("r"), 0, 60).bytes().unwrap();
         let read = Record::parse(&bytes).unwrap();
         assert!(read.is_of(&policy));
-        assert_eq!((read.access_token(), read.refresh_token()), ("first-access", Some("r")));
+        assert_eq!((read.access_token.as_str(), read.refresh_token.as_deref()), ("first-access", Some("r")));
         let other = super::super::token::tests::policy_of("issuer = \"https://login.example.com\"\nscopes = [\"x\"]");
         assert!(!read.is_of(&other));
         let text = String::from_utf8(bytes.to_vec()).unwrap();

@@ -108,8 +108,8 @@ async fn renew_locked<S: SendRequest>(
     let now = SystemTime::now();
     let asked = match (send(), Client::read(policy, folder)) {
         (Ok(send), Ok(client)) => {
-            let endpoint = AskedEndpoint { address: record.token_endpoint(), auth: record.auth(), client: &client };
-            token::refresh(policy, &endpoint, record.refresh_token().unwrap_or_default(), &send).await
+            let endpoint = AskedEndpoint { address: &record.token_endpoint, auth: record.auth(), client: &client };
+            token::refresh(policy, &endpoint, record.refresh_token.as_deref().unwrap_or_default(), &send).await
         }
         (Err(error), _) | (_, Err(error)) => Err(error),
     };
@@ -175,7 +175,7 @@ mod tests {
             let vault = Vault::File(RecordPlace::shared(self.state.path(), "notes"));
             match renew(&self.policy, self.state.path(), &vault, send).await {
                 Ok(Renewed { record, failed, .. }) => {
-                    (record.access_token().to_owned(), failed.map(|error| error.to_string()).unwrap_or_default())
+                    (record.access_token.clone(), failed.map(|error| error.to_string()).unwrap_or_default())
                 }
                 Err(NotRenewed::Nothing(plan)) => (format!("{plan:?}"), String::new()),
                 Err(NotRenewed::Failed(error)) => ("failed".to_owned(), error.to_string()),
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(scene.renew().await, ("second-access".to_owned(), String::new()));
         assert_eq!(scene.answers.forms(), ["grant_type=refresh_token&refresh_token=one&client_id=desk"]);
         let stored = scene.stored();
-        assert_eq!((stored.access_token(), stored.refresh_token()), ("second-access", Some("two")));
+        assert_eq!((stored.access_token.as_str(), stored.refresh_token.as_deref()), ("second-access", Some("two")));
         assert_eq!(scene.renew().await.0, "second-access");
         assert_eq!(scene.asked(), 1);
     }
@@ -210,7 +210,7 @@ mod tests {
         let given = GIVEN.replace(",\"refresh_token\":\"two\"", "");
         let scene = Scene::of(Some("one"), 3_600, 3_600, &[(200, &given)]);
         assert_eq!(scene.renew().await.0, "second-access");
-        assert_eq!(scene.stored().refresh_token(), Some("one"));
+        assert_eq!(scene.stored().refresh_token.as_deref(), Some("one"));
     }
 
     #[tokio::test]
@@ -220,7 +220,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(scene.renew().await, (ended.to_owned(), String::new()));
         }
-        assert_eq!((scene.asked(), scene.stored().refresh_token()), (1, None));
+        assert_eq!((scene.asked(), scene.stored().refresh_token.as_deref()), (1, None));
         // While the access token holds, it is used.
         let scene = Scene::of(Some("one"), 3_590, 3_600, &[(400, SPENT)]);
         assert_eq!(scene.renew().await, ("first-access".to_owned(), String::new()));
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(scene.renew().await, ("first-access".to_owned(), down.to_owned()));
         let scene = Scene::of(Some("one"), 3_600, 3_600, &[(503, ""), (200, GIVEN)]);
         assert_eq!(scene.renew().await, ("failed".to_owned(), down.to_owned()));
-        assert_eq!(scene.stored().refresh_token(), Some("one"));
+        assert_eq!(scene.stored().refresh_token.as_deref(), Some("one"));
         assert_eq!(scene.renew().await.0, "second-access");
     }
 
@@ -258,7 +258,7 @@ mod tests {
         let scene = Scene::of(Some("one"), 3_600, 3_600, &[(200, GIVEN)]);
         std::fs::create_dir(super::super::store::folder(scene.state.path()).join(".notes.new")).unwrap();
         assert_eq!(scene.renew().await.0, "failed");
-        assert_eq!((scene.asked(), scene.stored().refresh_token()), (0, Some("one")));
+        assert_eq!((scene.asked(), scene.stored().refresh_token.as_deref()), (0, Some("one")));
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! What a running server does for callers' logins, from one manifest to the next: it serves the
 //! pages from the first one on that needs them, and ends logins whose caller's right ended.
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use toolcell_policy::{LoginPolicy, LoginUse, LoginsPolicy, Manifest};
 
 use super::ended::RightsCheck;
-use super::listen::{BoundLogins, ServedLogins};
+use super::listen::BoundLogins;
 use super::pages::LoginPages;
 use super::{CallerLogins, PageParts};
 use crate::error::{StartError, StepExt as _};
+use crate::owned_task::OwnedTask;
 
 /// Callers' logins of a running server.
 pub(crate) struct LoginService {
@@ -21,17 +23,13 @@ pub(crate) struct LoginService {
 struct OpenPages {
     /// `[logins]` as they were opened with it.
     policy: Option<LoginsPolicy>,
-    _served: ServedLogins,
+    _served: OwnedTask,
 }
 
 impl LoginService {
     /// Without pages yet.
     pub(crate) fn new(parts: PageParts, runtime: Handle) -> Self {
         Self { parts, runtime, pages: Mutex::default() }
-    }
-
-    fn pages(&self) -> MutexGuard<'_, Option<OpenPages>> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves the pages, if this manifest is the first that needs them. Returns a line for the
@@ -43,14 +41,14 @@ impl LoginService {
         if manifest.logins().iter().any(|login| login.uses_callers_token()) {
             self.logins().keep_presented();
         }
-        let mut pages = self.pages();
+        let mut pages = self.pages.lock();
         if pages.is_some() {
             return Ok(None);
         }
         let policy = manifest.login_pages();
         let Some(bound) = BoundLogins::open(policy, &manifest.caller_logins())? else { return Ok(None) };
-        let line = format!("callers log in at {}, served at {}", bound.address(), bound.socket());
-        self.logins().serve_at(bound.address());
+        let line = format!("callers log in at {}, served at {}", bound.address, bound.socket());
+        self.logins().serve_at(&bound.address);
         let served = bound.serve(LoginPages::new(self.parts.clone()), &self.runtime);
         let served = served.step("the pages of logins cannot be served")?;
         *pages = Some(OpenPages { policy: policy.cloned(), _served: served });
@@ -59,12 +57,12 @@ impl LoginService {
 
     /// True if the pages are served as an earlier `[logins]` says.
     pub(crate) fn waits(&self, manifest: &Manifest) -> bool {
-        self.pages().as_ref().is_some_and(|open| open.policy.as_ref() != manifest.login_pages())
+        self.pages.lock().as_ref().is_some_and(|open| open.policy.as_ref() != manifest.login_pages())
     }
 
     /// Ends the pages.
     pub(crate) fn close(&self) {
-        *self.pages() = None;
+        *self.pages.lock() = None;
     }
 
     /// Ends logins whose callers have no right to them, in the background. `policies` are those of

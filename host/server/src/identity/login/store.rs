@@ -363,7 +363,7 @@ mod tests {
         let lock = store.lock().unwrap();
         lock.write(&record(&policy, Some("one"), 0, 60)).unwrap();
         lock.write(&record(&policy, Some("two"), 0, 60)).unwrap();
-        assert_eq!(store.read().unwrap().unwrap().refresh_token(), Some("two"));
+        assert_eq!(store.read().unwrap().unwrap().refresh_token.as_deref(), Some("two"));
         assert_eq!(mode(&folder(state.path())), 0o700);
         assert_eq!(mode(&RecordPlace::shared(state.path(), "notes").path()), 0o600);
         drop(lock.draft().unwrap());
@@ -388,7 +388,7 @@ mod tests {
         let ann = place("ann", "notes", &key);
         let store = Store::open(&ann).unwrap();
         store.lock().unwrap().write(&record(&policy, Some("one"), 0, 60)).unwrap();
-        assert_eq!(Store::read_record(&ann).unwrap().unwrap().refresh_token(), Some("one"));
+        assert_eq!(Store::read_record(&ann).unwrap().unwrap().refresh_token.as_deref(), Some("one"));
         let bytes = fs::read(ann.path()).unwrap();
         let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
         assert!(!has("first-access") && !has("one") && !has("ann"), "nothing of it can be read");

@@ -177,9 +177,9 @@ pub(super) async fn refresh(
 pub(super) async fn take_back(record: &Record, client: &Client, send: &impl SendRequest) -> Result<(), LoginError> {
     let Some(address) = record.revoke() else { return Ok(()) };
     let asked = AskedEndpoint { address, auth: record.auth(), client };
-    let (token, hint) = match record.refresh_token() {
+    let (token, hint) = match record.refresh_token.as_deref() {
         Some(token) => (token, "refresh_token"),
-        None => (record.access_token(), "access_token"),
+        None => (record.access_token.as_str(), "access_token"),
     };
     asked.post(vec![("token", token), ("token_type_hint", hint)], send).await.map(drop)
 }

@@ -12,15 +12,9 @@ use super::fetch::Fetcher;
 
 /// Keys of one fetch.
 pub struct FetchedKeys {
-    set: KeySet,
-    at: Instant,
-}
-
-impl FetchedKeys {
     /// The keys.
-    pub fn set(&self) -> &KeySet {
-        &self.set
-    }
+    pub set: KeySet,
+    at: Instant,
 }
 
 /// Result of asking for newer keys.
@@ -102,7 +96,9 @@ impl IssuerKeys {
 
     async fn ask_in_turn(&self, known: Option<Arc<FetchedKeys>>) -> NewerKeys {
         let mut tried = self.tried.lock().await;
-        if let Some(newer) = self.known.load_full().filter(|newer| !is_same(Some(newer), known.as_ref())) {
+        if let Some(newer) =
+            self.known.load_full().filter(|newer| known.as_ref().is_none_or(|known| !Arc::ptr_eq(newer, known)))
+        {
             return NewerKeys::Keys(newer);
         }
         if let Some(last) = tried.as_ref().filter(|last| last.at.elapsed() < self.refresh) {
@@ -135,13 +131,5 @@ impl IssuerKeys {
         };
         let text = self.fetcher.text(&address).await?;
         KeySet::parse(&text).map_err(|error| format!("{address}: {error}"))
-    }
-}
-
-fn is_same(one: Option<&Arc<FetchedKeys>>, other: Option<&Arc<FetchedKeys>>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-        (None, None) => true,
-        _ => false,
     }
 }

@@ -4,9 +4,10 @@ mod fetch;
 mod keys;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use toolcell_mcp::Caller;
 use toolcell_mcp::http::oauth::{Issuer, ProtectedResource, TokenFault, UnverifiedToken, VerifiedClaims};
 use toolcell_mcp::http::{Admitted, AuthFailure, CredentialChecks, CredentialValidity};
@@ -28,12 +29,13 @@ const HOLDS_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 /// The issuers with their keys and verified tokens.
 pub struct Oauth {
-    resource: ProtectedResource,
+    /// The protected resource as described to clients.
+    pub resource: ProtectedResource,
     needed: Vec<String>,
     issuers: Vec<Arc<KnownIssuer>>,
     remembered: Mutex<HashMap<ComponentDigest, VerifiedToken>>,
     /// Tokens for their exchange.
-    presented: Arc<PresentedTokens>,
+    pub presented: Arc<PresentedTokens>,
 }
 
 /// One issuer.
@@ -89,16 +91,6 @@ impl Oauth {
         })
     }
 
-    /// Tokens that callers showed, for their exchange.
-    pub const fn presented(&self) -> &Arc<PresentedTokens> {
-        &self.presented
-    }
-
-    /// The protected resource as described to clients.
-    pub fn resource(&self) -> &ProtectedResource {
-        &self.resource
-    }
-
     /// The caller with this token. `checks` check its signature, or else this thread does. A token
     /// that was verified before is remembered.
     pub async fn authenticate(&self, token: &str, checks: Option<&CredentialChecks>) -> Result<Admitted, AuthFailure> {
@@ -134,13 +126,13 @@ impl Oauth {
 
     /// The caller of a verified token, and the token's end.
     fn remembered(&self, digest: &ComponentDigest, keys: &Arc<FetchedKeys>) -> Option<(Admitted, SystemTime)> {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered = self.remembered.lock();
         let known = remembered.get(digest).filter(|known| Arc::ptr_eq(&known.keys, keys))?;
         Some((known.admitted()?, known.until))
     }
 
     fn remember(&self, digest: ComponentDigest, checked: VerifiedToken) {
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.remembered.lock();
         if remembered.len() >= REMEMBERED_MAX {
             remembered.clear();
         }
@@ -190,6 +182,6 @@ impl ShownToken {
     }
 
     fn check_here(&self, keys: &FetchedKeys) -> Result<VerifiedClaims, TokenFault> {
-        self.issuer.rules.verify(&self.text, &self.seen, keys.set())
+        self.issuer.rules.verify(&self.text, &self.seen, &keys.set)
     }
 }

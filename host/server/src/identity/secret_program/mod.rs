@@ -7,9 +7,10 @@ mod run;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolcell_policy::{AdvisedFault, SecretProgram};
 use toolcell_sandbox::{LiveSecret, NoValue, SecretValue, ValueInTime};
@@ -91,7 +92,7 @@ pub fn print(policy: &SecretProgram) -> Result<Zeroizing<String>, AdvisedFault> 
 
 /// From now on `listener` hears of runs that fail, until it is dropped.
 pub fn listen(listener: &Arc<FailureListener>) {
-    let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut listeners = LISTENERS.lock();
     listeners.retain(|listener| listener.strong_count() > 0);
     listeners.push(Arc::downgrade(listener));
 }
@@ -99,16 +100,12 @@ pub fn listen(listener: &Arc<FailureListener>) {
 /// The programs that this process uses, with their states, as JSON.
 #[must_use]
 pub fn in_use() -> Vec<Value> {
-    let programs: Vec<Arc<Program>> = all().iter().filter_map(Weak::upgrade).collect();
+    let programs: Vec<Arc<Program>> = PROGRAMS.lock().iter().filter_map(Weak::upgrade).collect();
     programs.iter().map(|program| program.to_json()).collect()
 }
 
-fn all() -> MutexGuard<'static, Vec<Weak<Program>>> {
-    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn shared(policy: &Arc<SecretProgram>) -> Arc<Program> {
-    let mut programs = all();
+    let mut programs = PROGRAMS.lock();
     programs.retain(|program| program.strong_count() > 0);
     if let Some(program) = programs.iter().filter_map(Weak::upgrade).find(|program| program.policy == *policy) {
         return program;
@@ -150,28 +147,24 @@ impl LiveSecret for SharedProgram {
     }
 
     fn known(&self) -> Vec<SecretValue> {
-        self.0.printed().values.iter().cloned().collect()
+        self.0.printed.lock().values.iter().cloned().collect()
     }
 
     fn lack(&self) -> Option<String> {
-        let problem = self.0.printed().problem.clone()?;
+        let problem = self.0.printed.lock().problem.clone()?;
         self.0.serving().is_none().then(|| format!("the program {} {problem}", self.0.policy.path()))
     }
 }
 
 impl Program {
-    fn printed(&self) -> MutexGuard<'_, Printed> {
-        self.printed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The last value, if it may still serve.
     fn serving(&self) -> Option<SecretValue> {
-        self.printed().within(self.policy.ttl().saturating_add(self.policy.stale()))
+        self.printed.lock().within(self.policy.ttl().saturating_add(self.policy.stale()))
     }
 
     /// The value, or that there is none, if that is known without waiting.
     fn at_once(&self) -> Option<Result<SecretValue, NoValue>> {
-        let printed = self.printed();
+        let printed = self.printed.lock();
         if let Some(value) = printed.within(self.policy.ttl()) {
             return Some(Ok(value));
         }
@@ -182,15 +175,15 @@ impl Program {
 
     /// Runs the program, unless a run has begun since this time.
     fn renew_unless_since(&self, since: Option<Instant>) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.printed().last_run.is_some_and(|run| since.is_none_or(|since| run >= since)) {
+        let _turn = self.turn.lock();
+        if self.printed.lock().last_run.is_some_and(|run| since.is_none_or(|since| run >= since)) {
             return;
         }
         let began = Instant::now();
         let value = run::run(&self.policy).map_err(|error| error.to_string());
         let value =
             value.and_then(|text| SecretValue::new(text).map_err(|problem| format!("gave a value that {problem}")));
-        let mut printed = self.printed();
+        let mut printed = self.printed.lock();
         printed.last_run = Some(began);
         match value {
             Ok(value) => {
@@ -223,18 +216,18 @@ impl Program {
         } else {
             tracing::debug!("the program {path} {problem}; {serves}");
         }
-        let listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listeners = LISTENERS.lock().clone();
         listeners.iter().filter_map(Weak::upgrade).for_each(|listener| listener(path));
     }
 
     fn fault(&self) -> AdvisedFault {
-        let problem = self.printed().problem.clone();
+        let problem = self.printed.lock().problem.clone();
         fault(&self.policy, problem.as_deref().unwrap_or("gave no value"))
     }
 
     fn to_json(&self) -> Value {
         let serves = self.serving().is_some();
-        let printed = self.printed();
+        let printed = self.printed.lock();
         let age_seconds = printed.at.map(|at| at.elapsed().as_secs());
         json!({
             "program": self.policy.path(),
@@ -307,7 +300,7 @@ mod tests {
     /// Moves the times of a program into the past.
     fn ages(policy: &Arc<SecretProgram>, by: Duration) {
         let program = shared(policy);
-        let mut printed = program.printed();
+        let mut printed = program.printed.lock();
         printed.at = printed.at.and_then(|at| at.checked_sub(by));
         printed.last_run = printed.last_run.and_then(|at| at.checked_sub(by));
     }

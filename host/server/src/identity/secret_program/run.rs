@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -121,7 +121,7 @@ struct RunningProgram {
 
 impl RunningProgram {
     fn of(child: Child) -> Self {
-        groups().insert(child.id());
+        GROUPS.lock().insert(child.id());
         Self { child, reaped: false }
     }
 
@@ -167,7 +167,7 @@ impl RunningProgram {
         self.reaped = true;
         kill(self.child.id());
         // From now on the number may be another's.
-        groups().remove(&self.child.id());
+        GROUPS.lock().remove(&self.child.id());
         self.child.wait()
     }
 
@@ -183,10 +183,6 @@ impl RunningProgram {
     }
 }
 
-fn groups() -> MutexGuard<'static, BTreeSet<u32>> {
-    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn pid(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
@@ -199,7 +195,7 @@ fn kill(group: u32) {
 
 /// Ends all programs that run, at the end of the process.
 pub fn end_all() {
-    groups().iter().for_each(|group| kill(*group));
+    GROUPS.lock().iter().for_each(|group| kill(*group));
 }
 
 impl Drop for RunningProgram {

@@ -14,12 +14,13 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use tokio::runtime::Handle;
@@ -155,7 +156,7 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         let abandoned = {
-            let mut queue = self.shared.queue();
+            let mut queue = self.shared.queue.lock();
             queue.closed = true;
             queue.idle.drain(..).for_each(|thread| thread.unpark());
             queue.idle_long.drain(..).for_each(|thread| thread.unpark());
@@ -278,7 +279,7 @@ impl GuestExecutor {
     /// Begins a task here if this thread drives connections, and no task waits for a worker.
     fn begin_driving(&self, task: Arc<Task>, poll: impl FnOnce(Arc<Task>) -> Option<Arc<Task>>) {
         let shared = &self.0;
-        if !DRIVES.get() || POLLS.get() || shared.is_cautious(&shared.driver) || !shared.queue().is_free() {
+        if !DRIVES.get() || POLLS.get() || shared.is_cautious(&shared.driver) || !shared.queue.lock().is_free() {
             task.state.store(QUEUED, Ordering::Release);
             return shared.push(task);
         }
@@ -291,10 +292,6 @@ fn micros(duration: Duration) -> u64 {
 }
 
 impl WorkerState {
-    fn queue(&self) -> MutexGuard<'_, TaskQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn now_us(&self) -> u64 {
         micros(self.started.elapsed())
     }
@@ -324,13 +321,13 @@ impl WorkerState {
         if task.waits && AttendedTasks::is_here() && !task.is_long() && !self.is_cautious(&self.reader) {
             return AttendedTasks::push(task);
         }
-        if !DRIVES.get() || task.is_long() || self.is_cautious(&self.driver) || !self.queue().is_free() {
+        if !DRIVES.get() || task.is_long() || self.is_cautious(&self.driver) || !self.queue.lock().is_free() {
             return self.push(task);
         }
         let shared = Arc::clone(self);
         // This thread runs it next, once the event that woke the guest is handled.
         drop(self.io.spawn(async move {
-            if shared.queue().is_free() {
+            if shared.queue.lock().is_free() {
                 shared.run_short(task.short(), &shared.driver, || without_waiting(|| task.begin()));
             } else {
                 shared.push(task);
@@ -339,7 +336,7 @@ impl WorkerState {
     }
 
     fn push(&self, task: Arc<Task>) {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         if queue.closed {
             drop(queue);
             return drop(task);
@@ -356,7 +353,7 @@ impl WorkerState {
     /// Appends a task that this worker has just polled. It takes the next task itself, so no thread
     /// is woken: a worker is awake for each ready task.
     fn push_own(&self, task: Arc<Task>) {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         if !queue.closed {
             return queue.lane(task.lane()).0.push_back(task);
         }
@@ -388,7 +385,7 @@ impl WorkerState {
     fn next(&self, lane: Lane) -> Option<Arc<Task>> {
         loop {
             {
-                let mut queue = self.queue();
+                let mut queue = self.queue.lock();
                 if queue.closed {
                     return None;
                 }
@@ -444,7 +441,7 @@ impl Task {
     /// Polls once. The state is `RUNNING`, so no other thread does. Returns the task if it was
     /// woken meanwhile: it must be queued again.
     fn poll(self: Arc<Self>) -> Option<Arc<Self>> {
-        let mut work = self.slot().take()?;
+        let mut work = self.work.lock().take()?;
         let waker = Waker::from(Arc::clone(&self));
         POLLS.set(true);
         let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
@@ -456,16 +453,12 @@ impl Task {
         if polled.is_ready() {
             return None;
         }
-        *self.slot() = Some(work);
+        *self.work.lock() = Some(work);
         if self.state.compare_exchange(RUNNING, WAITING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return None;
         }
         self.state.store(QUEUED, Ordering::Release);
         Some(self)
-    }
-
-    fn slot(&self) -> MutexGuard<'_, Option<Work>> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,7 +11,7 @@ use super::*;
 fn workers(threads: usize) -> (tokio::runtime::Runtime, Workers) {
     let io = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let workers = Workers::start(threads, io.handle().clone()).unwrap();
-    while workers.shared.queue().idle.len() < threads {
+    while workers.shared.queue.lock().idle.len() < threads {
         std::thread::yield_now();
     }
     (io, workers)

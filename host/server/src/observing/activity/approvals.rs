@@ -1,9 +1,9 @@
 //! Calls that wait for an operator: a queue, and the last decisions.
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use toolcell_console::bounds::JSON_SHOWN_BYTES;
 use toolcell_console::json;
@@ -133,7 +133,7 @@ impl ApprovalQueue {
     /// Asks about a call; `None` if too many are waiting, of its caller or in all.
     pub fn ask(&self, pending: PendingApproval) -> Option<QueuedApproval<'_>> {
         let (answer, answered) = oneshot::channel();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let own = state.waiting.values().filter(|waiting| waiting.pending.caller == pending.caller).count();
         if state.waiting.len() >= WAITING_MAX || own >= WAITING_PER_CALLER_MAX {
             return None;
@@ -146,7 +146,7 @@ impl ApprovalQueue {
 
     /// Answers. False if the call no longer waits.
     pub fn answer(&self, number: u64, answer: OperatorAnswer) -> Option<PendingApproval> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let waiting = state.waiting.remove(&number)?;
         let decided = DecidedCall {
             at: SystemTime::now(),
@@ -163,28 +163,24 @@ impl ApprovalQueue {
 
     /// Notes that a wait ended without an answer of an operator.
     pub fn note(&self, decided: DecidedCall) {
-        self.state().note(decided);
+        self.state.lock().note(decided);
     }
 
     /// The waiting call with this number.
     pub fn find(&self, number: u64) -> Option<PendingApproval> {
-        self.state().waiting.get(&number).map(|waiting| waiting.pending.clone())
+        self.state.lock().waiting.get(&number).map(|waiting| waiting.pending.clone())
     }
 
     /// The waiting calls with their numbers, oldest first, and the last decisions, newest first.
     pub fn list(&self) -> (Vec<(u64, PendingApproval)>, Vec<DecidedCall>) {
-        let state = self.state();
+        let state = self.state.lock();
         let waiting = state.waiting.iter().map(|(number, waiting)| (*number, waiting.pending.clone()));
         (waiting.collect(), state.decided.iter().cloned().collect())
     }
 
     /// Number of calls that wait.
     pub fn count(&self) -> usize {
-        self.state().waiting.len()
-    }
-
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().waiting.len()
     }
 }
 
@@ -204,7 +200,7 @@ impl QueuedApproval<'_> {
 
 impl Drop for QueuedApproval<'_> {
     fn drop(&mut self) {
-        self.queue.state().waiting.remove(&self.number);
+        self.queue.state.lock().waiting.remove(&self.number);
     }
 }
 

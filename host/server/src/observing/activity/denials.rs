@@ -1,11 +1,12 @@
 //! Denials in groups: one for each component, capability and request.
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use toolcell_mcp::McpTool;
 use toolcell_policy::Attempt;
 
@@ -106,7 +107,7 @@ impl DenialGroups {
 
     /// Adds a group; `None` if there are too many components.
     fn add(&self, name: String, denied: &DeniedRequest<'_>) -> Option<Arc<DenialGroup>> {
-        let mut last = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.adding.lock();
         let components = self.components.load_full();
         let own = components.get(denied.component);
         if let Some(known) = own.and_then(|own| own.get(name.as_str())) {

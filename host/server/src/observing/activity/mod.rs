@@ -41,12 +41,6 @@ impl Activity {
     }
 
     pub fn figures(&self) -> &Figures {
-        self.running.figures()
-    }
-}
-
-impl std::fmt::Debug for Activity {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Activity").finish_non_exhaustive()
+        &self.running.figures
     }
 }

@@ -1,8 +1,9 @@
 //! Calls that run or wait: a table of slots, each with its own lock.
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use toolcell_audit::Outcome;
 use toolcell_mcp::{Cancellation, McpTool};
 use toolcell_policy::Limits;
@@ -36,8 +37,8 @@ type LivePlace = Mutex<Option<Arc<LiveCall>>>;
 pub struct RunningCalls {
     places: Box<[LivePlace]>,
     count: AtomicUsize,
-    figures: Figures,
-    recent: RecentCalls,
+    pub figures: Figures,
+    pub recent: RecentCalls,
 }
 
 /// One of them.
@@ -63,7 +64,8 @@ pub struct LiveCall {
     is_stopped: AtomicBool,
     /// Who ended it.
     stopped_by: OnceLock<String>,
-    stop: Cancellation,
+    /// Cancelled when an operator ends the call.
+    pub stop: Cancellation,
     /// For the page of the call after its end, if such pages are kept.
     notes: Option<Mutex<CallNotes>>,
 }
@@ -101,14 +103,6 @@ impl Default for RunningCalls {
 }
 
 impl RunningCalls {
-    pub const fn figures(&self) -> &Figures {
-        &self.figures
-    }
-
-    pub const fn recent(&self) -> &RecentCalls {
-        &self.recent
-    }
-
     /// Adds a call to the table.
     pub(crate) fn track(
         self: &Arc<Self>,
@@ -145,20 +139,20 @@ impl RunningCalls {
     /// The calls in the table, oldest first and each above those that it made, and the number of
     /// all calls.
     pub fn list(&self) -> (Vec<Arc<LiveCall>>, usize) {
-        let mut calls: Vec<_> = self.places.iter().filter_map(|place| held(place).clone()).collect();
+        let mut calls: Vec<_> = self.places.iter().filter_map(|place| place.lock().clone()).collect();
         calls.sort_by_key(|call| (call.place.root, call.id));
         (calls, self.count.load(Ordering::Relaxed))
     }
 
     pub fn find(&self, id: u64) -> Option<Arc<LiveCall>> {
-        tries(id).find_map(|place| held(self.places.get(place)?).clone().filter(|call| call.id == id))
+        tries(id).find_map(|place| self.places.get(place)?.lock().clone().filter(|call| call.id == id))
     }
 
     /// The slot that the call took; `None` if all that it tried are taken.
     fn enter(&self, call: &Arc<LiveCall>) -> Option<usize> {
         tries(call.id).find(|place| {
             let Some(place) = self.places.get(*place) else { return false };
-            let mut place = held(place);
+            let mut place = place.lock();
             let is_free = place.is_none();
             if is_free {
                 *place = Some(Arc::clone(call));
@@ -166,10 +160,6 @@ impl RunningCalls {
             is_free
         })
     }
-}
-
-fn held(place: &LivePlace) -> MutexGuard<'_, Option<Arc<LiveCall>>> {
-    place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The slots that a call tries.
@@ -243,7 +233,7 @@ impl LiveCall {
 
     fn note(&self, note: impl FnOnce(&mut CallNotes)) {
         if let Some(notes) = &self.notes {
-            note(&mut notes.lock().unwrap_or_else(PoisonError::into_inner));
+            note(&mut notes.lock());
         }
     }
 
@@ -282,11 +272,6 @@ impl LiveCall {
         self.is_stopped().then_some(text)
     }
 
-    /// Cancelled when an operator ends the call.
-    pub const fn stopping(&self) -> &Cancellation {
-        &self.stop
-    }
-
     /// Waits until an operator ends the call before its guest runs. A running guest is cancelled
     /// instead.
     pub async fn stopped_while_waiting(&self) {
@@ -315,12 +300,12 @@ impl Drop for TrackedCall {
             self.ended(Outcome::Cancelled);
         }
         if let Some(notes) = &self.call.notes {
-            let notes = std::mem::take(&mut *notes.lock().unwrap_or_else(PoisonError::into_inner));
+            let notes = std::mem::take(&mut *notes.lock());
             self.calls.recent.keep(notes.end(self.call.id, self.call.began));
         }
         self.calls.count.fetch_sub(1, Ordering::Relaxed);
         if let Some(place) = self.place.and_then(|place| self.calls.places.get(place)) {
-            drop(held(place).take());
+            drop(place.lock().take());
         }
     }
 }

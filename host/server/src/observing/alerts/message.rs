@@ -8,6 +8,7 @@ use serde_json::json;
 use toolcell_audit::timestamp;
 
 use super::Alert;
+use crate::replicas::random_name;
 
 /// Beginning of a key that is written in base64 ("Signature scheme", "Symmetric").
 const BASE64_KEY: &str = "whsec_";
@@ -57,9 +58,7 @@ impl Signer {
 impl AlertMessage {
     /// The message of an alert. `None` if there are no random numbers for its id.
     pub(super) fn of(alert: &Alert<'_>) -> Option<Self> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).ok()?;
-        let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = random_name()?;
         let subject: String = alert.subject.chars().take(SUBJECT_CHARS_MAX).collect();
         let body = json!({
             "type": "toolcell.alert.raised",

@@ -8,21 +8,21 @@ mod flood;
 mod message;
 mod webhook;
 
-use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::task::JoinHandle;
 use toolcell_audit::{AlertRaised, Clipped, Event, Outcome, Sink};
 use toolcell_policy::{AdvisedFault, AlertsPolicy};
 
 use crate::error::StartError;
 use crate::identity::secret_program::{self, FailureListener};
 use crate::identity::secrets;
+use crate::observing::counts::Counts;
+use crate::owned_task::OwnedTask;
 use counts::RuleCounts;
 use flood::{Flood, Share};
 use webhook::Webhook;
@@ -56,12 +56,12 @@ pub struct Alerts {
     policy: AlertsPolicy,
     /// In the order of [`AlertRule::ALL`].
     counts: [Mutex<RuleCounts>; AlertRule::ALL.len()],
-    raised: [AtomicU64; AlertRule::ALL.len()],
+    pub raised: Counts<AlertRule, { AlertRule::ALL.len() }>,
     flood: Mutex<Flood>,
     raising: Arc<Raising>,
     late: Sender<LateAlert>,
     /// Raises the queued alerts.
-    task: JoinHandle<()>,
+    _task: OwnedTask,
     /// Hears of secrets whose programs fail.
     secrets: OnceLock<Arc<FailureListener>>,
 }
@@ -145,15 +145,15 @@ impl Alerts {
         };
         let raising = Arc::new(Raising { sink: Arc::clone(sink), webhook });
         let (late, alerts) = channel(LATE_MAX);
-        let task = runtime.spawn(raise_late(Arc::clone(&raising), alerts));
+        let task = OwnedTask(runtime.spawn(raise_late(Arc::clone(&raising), alerts)));
         let alerts = Arc::new(Self {
             policy: policy.clone(),
             counts: AlertRule::ALL.map(|_| Mutex::default()),
-            raised: [const { AtomicU64::new(0) }; AlertRule::ALL.len()],
+            raised: Counts::new(&AlertRule::ALL),
             flood: Mutex::default(),
             raising,
             late,
-            task,
+            _task: task,
             secrets: OnceLock::new(),
         });
         let own = Arc::downgrade(&alerts);
@@ -185,10 +185,6 @@ impl Alerts {
         self.note(AlertRule::Refusals, who);
     }
 
-    pub fn raised(&self) -> impl Iterator<Item = (AlertRule, u64)> {
-        AlertRule::ALL.into_iter().zip(&self.raised).map(|(rule, count)| (rule, count.load(Ordering::Relaxed)))
-    }
-
     /// The number of messages by outcome: `sent`, `failed`, `dropped`.
     pub fn messages(&self) -> [(&'static str, u64); 3] {
         self.raising.webhook.as_ref().map_or([("sent", 0), ("failed", 0), ("dropped", 0)], Webhook::counts)
@@ -208,36 +204,28 @@ impl Alerts {
     fn note(&self, rule: AlertRule, subject: &str) {
         let threshold = self.threshold(rule);
         let place = AlertRule::ALL.iter().position(|known| *known == rule);
-        let Some((counts, raised)) = place.and_then(|place| self.counts.get(place).zip(self.raised.get(place))) else {
-            return;
-        };
+        let Some(counts) = place.and_then(|place| self.counts.get(place)) else { return };
         if threshold == 0 {
             return;
         }
         let window = self.policy.window();
         let cooldown = self.policy.cooldown();
         let bounds = counts::Thresholds { threshold, window, cooldown };
-        let count = counts.lock().unwrap_or_else(PoisonError::into_inner).note(subject, &bounds, Instant::now());
+        let count = counts.lock().note(subject, &bounds, Instant::now());
         let Some(count) = count else { return };
         let window_seconds = window.as_secs();
         if rule != AlertRule::Refusals {
-            raised.fetch_add(1, Ordering::Relaxed);
+            self.raised.count(rule);
             self.raising.raise(&Alert { rule, subject, count, window_seconds });
             return;
         }
-        let share = self.flood.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
+        let share = self.flood.lock().take(Instant::now());
         let Some(share) = share else { return };
-        raised.fetch_add(1, Ordering::Relaxed);
+        self.raised.count(rule);
         let subject = if share == Share::Others { OTHERS } else { subject };
         if self.late.try_send(LateAlert { subject: subject.to_owned(), count, window_seconds }).is_err() {
             tracing::error!("an alert on refused requests is missing: too many wait");
         }
-    }
-}
-
-impl Drop for Alerts {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -283,12 +271,6 @@ const fn is_failure(outcome: Outcome) -> bool {
     )
 }
 
-impl fmt::Debug for Alerts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Alerts").finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use toolcell_policy::{Source, parse};
@@ -316,7 +298,7 @@ mod tests {
         };
         // This thread drives the runtime: nothing else has run.
         assert_eq!(records(), Vec::<String>::new());
-        let raised = alerts.raised().map(|(_, count)| count).sum::<u64>();
+        let raised = alerts.raised.read().map(|(_, count)| count).sum::<u64>();
         assert_eq!(raised, u64::from(flood::NAMED_MAX) + 1);
         crate::replicas::replicated_sets::tests::comes_true("they are recorded", || records().len() as u64 == raised)
             .await;

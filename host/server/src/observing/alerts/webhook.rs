@@ -8,12 +8,12 @@ use ::http::header::CONTENT_TYPE;
 use hyper::body::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::task::JoinHandle;
 use toolcell_outbound::{OutboundBounds, OutboundClient, Reach};
 use toolcell_policy::AdvisedFault;
 
 use super::message::{self, AlertMessage, Signer};
 use super::{Alert, AlertRule};
+use crate::owned_task::OwnedTask;
 
 /// Messages that wait to be sent; further ones are dropped. Each rule and subject has at most one
 /// per cooldown.
@@ -35,7 +35,7 @@ pub(super) struct Webhook {
     waiting: Sender<AlertMessage>,
     refusals: Sender<AlertMessage>,
     ends: Arc<MessageCounts>,
-    task: JoinHandle<()>,
+    _task: OwnedTask,
 }
 
 #[derive(Default)]
@@ -63,8 +63,8 @@ impl Webhook {
         let (refusals, refused) = channel(REFUSALS_WAITING_MAX);
         let ends = Arc::<MessageCounts>::default();
         let sending = WebhookSending { url: url.to_owned(), client, signer, ends: Arc::clone(&ends) };
-        let task = runtime.spawn(sending.run(messages, refused));
-        Ok(Self { waiting, refusals, ends, task })
+        let task = OwnedTask(runtime.spawn(sending.run(messages, refused)));
+        Ok(Self { waiting, refusals, ends, _task: task })
     }
 
     /// Sends a message, unless too many wait.
@@ -82,12 +82,6 @@ impl Webhook {
         let MessageCounts { sent, failed, dropped } = &*self.ends;
         [("sent", sent), ("failed", failed), ("dropped", dropped)]
             .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
-    }
-}
-
-impl Drop for Webhook {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -8,19 +8,19 @@
 mod recent;
 mod table;
 
-use std::fmt;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 use toolcell_audit::{Clipped, Event, RequestRefused, Sink, timestamp};
 use toolcell_mcp::Caller;
 use toolcell_mcp::http::{RefusalObserver, RefusalReason};
 
 use crate::observing::alerts::Alerts;
+use crate::observing::counts::Counts;
+use crate::owned_task::OwnedTask;
 use recent::Recent;
 pub use recent::{RecentRefusal, RecentRefusals};
 use table::{RefusalRow, RefusalTable, Who};
@@ -61,20 +61,11 @@ pub struct Refusal {
 pub struct Refusals {
     sink: Arc<Sink>,
     alerts: Option<Arc<Alerts>>,
-    counts: [AtomicU64; Reason::ALL.len()],
+    pub counts: Counts<Reason, { Reason::ALL.len() }>,
     /// Refusals of the current interval, for records.
     table: Mutex<RefusalTable>,
     /// Refusals of the last hour.
     recent: Mutex<Recent>,
-}
-
-/// Writes records until dropped.
-pub struct RefusalRecords(JoinHandle<()>);
-
-impl Drop for RefusalRecords {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl Reason {
@@ -121,15 +112,15 @@ impl Refusals {
         Self {
             sink: Arc::clone(sink),
             alerts,
-            counts: [const { AtomicU64::new(0) }; Reason::ALL.len()],
+            counts: Counts::new(&Reason::ALL),
             table: Mutex::default(),
             recent: Mutex::default(),
         }
     }
 
-    pub fn start(self: &Arc<Self>, runtime: &Handle) -> RefusalRecords {
+    pub fn start(self: &Arc<Self>, runtime: &Handle) -> OwnedTask {
         let refusals = Arc::downgrade(self);
-        RefusalRecords(runtime.spawn(async move {
+        OwnedTask(runtime.spawn(async move {
             loop {
                 tokio::time::sleep(INTERVAL).await;
                 let Some(refusals) = refusals.upgrade() else { return };
@@ -137,10 +128,6 @@ impl Refusals {
                 drop(tokio::task::spawn_blocking(move || refusals.write()).await);
             }
         }))
-    }
-
-    pub fn counts(&self) -> impl Iterator<Item = (Reason, u64)> {
-        Reason::ALL.into_iter().zip(&self.counts).map(|(reason, count)| (reason, count.load(Ordering::Relaxed)))
     }
 
     /// A caller named a tool or prompt that it may not see.
@@ -156,12 +143,12 @@ impl Refusals {
     }
 
     pub fn recent(&self) -> RecentRefusals {
-        self.lock_recent().list(Instant::now())
+        self.recent.lock().list(Instant::now())
     }
 
     /// Writes a record of each row, and starts again.
     pub fn write(&self) {
-        let rows = std::mem::take(&mut *self.table());
+        let rows = std::mem::take(&mut *self.table.lock());
         for row in rows.into_rows() {
             self.record(&row);
         }
@@ -170,25 +157,14 @@ impl Refusals {
     fn count(&self, refusal: Refusal, who: &Who<'_>) {
         let reason = refusal.reason;
         let now = SystemTime::now();
-        let place = Reason::ALL.iter().position(|known| *known == reason);
-        if let Some(count) = place.and_then(|place| self.counts.get(place)) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
+        self.counts.count(reason);
         if self.sink.is_enabled() {
-            self.table().count(reason, who, now);
+            self.table.lock().count(reason, who, now);
         }
-        self.lock_recent().count(refusal, who, Instant::now(), now);
+        self.recent.lock().count(refusal, who, Instant::now(), now);
         if let Some(alerts) = &self.alerts {
             alerts.refused(&who.text());
         }
-    }
-
-    fn table(&self) -> std::sync::MutexGuard<'_, RefusalTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_recent(&self) -> std::sync::MutexGuard<'_, Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn record(&self, row: &RefusalRow) {
@@ -213,12 +189,6 @@ impl Refusals {
 impl RefusalObserver for Refusals {
     fn refused(&self, from: Option<IpAddr>, reason: RefusalReason) {
         self.count(Refusal::of(reason.into()), &Who::Address(from));
-    }
-}
-
-impl fmt::Debug for Refusals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refusals").finish_non_exhaustive()
     }
 }
 
@@ -248,7 +218,7 @@ mod tests {
             assert_eq!(sum, 100_000, "{reason}: nothing is lost");
             assert_eq!(of(reason).filter(|record| record["others"] == true).count(), 1, "{reason}");
         }
-        assert_eq!(refusals.counts().map(|(_, count)| count).sum::<u64>(), 200_000);
+        assert_eq!(refusals.counts.read().map(|(_, count)| count).sum::<u64>(), 200_000);
         refusals.write();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "nothing new, no record");
         assert!(text.len() < 32 << 10, "{} bytes", text.len());
@@ -260,7 +230,7 @@ mod tests {
         refusals.refused(None, RefusalReason::Origin);
         refusals.at_console(IpAddr::from([127, 0, 0, 1]), RefusalReason::UnknownCredential, 429);
         refusals.write();
-        let counted: Vec<_> = refusals.counts().filter(|(_, count)| *count > 0).collect();
+        let counted: Vec<_> = refusals.counts.read().filter(|(_, count)| *count > 0).collect();
         assert_eq!(counted, [(Reason::UnknownCredential, 1), (Reason::Origin, 1)]);
         let recent = refusals.recent();
         let rows: Vec<_> = recent.rows.iter().map(|row| (row.refusal.status, row.who.as_str(), row.count)).collect();

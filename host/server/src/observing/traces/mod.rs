@@ -38,7 +38,8 @@ const FLUSH_TIME: Duration = Duration::from_secs(2);
 pub struct Traces {
     tracer: SdkTracer,
     provider: SdkTracerProvider,
-    sent: Arc<SpanCounters>,
+    /// Counters of spans by outcome.
+    pub sent: Arc<SpanCounters>,
     /// Transport of clients by OpenTelemetry's name: `pipe` or `tcp`.
     transport: &'static str,
 }
@@ -94,11 +95,6 @@ impl Traces {
         let scope = InstrumentationScope::builder("toolcell").with_version(env!("CARGO_PKG_VERSION")).build();
         let tracer = provider.tracer_with_scope(scope);
         Ok(Arc::new(Self { tracer, provider, sent, transport }))
-    }
-
-    /// Counters of spans by outcome.
-    pub fn sent(&self) -> &Arc<SpanCounters> {
-        &self.sent
     }
 
     /// Sends the queued spans, within a bounded time.

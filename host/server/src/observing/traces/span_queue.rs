@@ -2,8 +2,8 @@
 //! thread and the encoding are OpenTelemetry's own. It does not report spans that it drops, so this
 //! queue prevents it from dropping any.
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use opentelemetry::Context;
@@ -11,6 +11,7 @@ use opentelemetry_otlp::SpanExporter as Otlp;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Span, SpanData, SpanExporter, SpanProcessor};
+use parking_lot::Mutex;
 
 /// Spans in the queue. Each takes a kilobyte or two; a thousand calls have as many spans.
 const QUEUE_MAX: usize = 4_096;
@@ -117,7 +118,7 @@ struct CountingExporter {
 
 impl CountingExporter {
     fn report(&self, error: &dyn fmt::Display) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warned = self.warned.lock();
         if warned.is_none_or(|warned| warned.elapsed() >= WARN_INTERVAL) {
             *warned = Some(Instant::now());
             tracing::warn!("{} does not accept traces; calls continue without them: {error}", self.endpoint);

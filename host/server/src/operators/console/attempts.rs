@@ -1,8 +1,9 @@
 //! A limit on attempts to sign in.
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::listening::AddressRange;
 
@@ -32,7 +33,7 @@ struct AttemptCounts {
 impl Attempts {
     /// Counts an attempt before it is checked. `false` if there were too many.
     pub fn begin(&self, from: IpAddr, now: Instant) -> bool {
-        let mut counts = self.counts();
+        let mut counts = self.0.lock();
         if counts.began.is_none_or(|began| now.saturating_duration_since(began) >= WINDOW) {
             *counts = AttemptCounts { began: Some(now), ..AttemptCounts::default() };
         }
@@ -48,16 +49,12 @@ impl Attempts {
 
     /// Removes an attempt that signed in.
     pub fn succeeded(&self, from: IpAddr) {
-        let mut counts = self.counts();
+        let mut counts = self.0.lock();
         // A new window may have begun meanwhile.
         if let Some(of_range) = counts.ranges.get_mut(&AddressRange::of(Some(from))).filter(|count| **count > 0) {
             *of_range -= 1;
             counts.all = counts.all.saturating_sub(1);
         }
-    }
-
-    fn counts(&self) -> MutexGuard<'_, AttemptCounts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,7 +78,7 @@ mod tests {
             attempts.begin(IpAddr::from([a, b, c, 1]), now)
         });
         assert_eq!(begun.count(), (ATTEMPTS_MAX - ATTEMPTS_PER_RANGE_MAX) as usize);
-        assert!(attempts.counts().ranges.len() <= ATTEMPTS_MAX as usize);
+        assert!(attempts.0.lock().ranges.len() <= ATTEMPTS_MAX as usize);
         assert!(!attempts.begin(IpAddr::from([198, 51, 100, 1]), now + WINDOW - Duration::from_millis(1)));
         assert!(attempts.begin(one, now + WINDOW));
     }

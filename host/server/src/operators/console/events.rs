@@ -1,11 +1,12 @@
 //! Events: parts of a view for pages that are open, at most once a second for each. Values are
 //! computed once for all viewers, and only while there are any.
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use hyper::body::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use toolcell_console::model::{Approvals, Changes, Denials, Frame, Now};
 use toolcell_console::update::{self, Update};
@@ -74,7 +75,7 @@ impl<T> FreshValue<T> {
     /// The value, unless it was computed before `since`: a page loaded then already shows a newer
     /// one.
     fn get(&self, since: Instant, make: impl FnOnce() -> T) -> Arc<T> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if let Some((_, value)) = kept.as_ref().filter(|(made, _)| *made >= since && made.elapsed() < FRESH) {
             return Arc::clone(value);
         }
@@ -110,7 +111,7 @@ impl Console {
         let Some(view) = View::of_key(fields.get(routes::VIEW)) else {
             return reply::problem(StatusCode::NOT_FOUND, "There is no such view.", None);
         };
-        let Ok(place) = Arc::clone(&self.viewers.places).try_acquire_owned() else {
+        let Ok(place) = Arc::clone(&self.state.viewers.places).try_acquire_owned() else {
             let hint = "Close another page of the console.";
             return reply::problem(StatusCode::SERVICE_UNAVAILABLE, "Too many pages are open.", Some(hint));
         };
@@ -145,8 +146,9 @@ impl Console {
             let console = Arc::clone(&self);
             let frame = self.frame(&visit, false);
             let view = Arc::clone(&view);
-            let made =
-                tokio::task::spawn_blocking(move || console.viewers.update(&console.sources, &frame, &view, came));
+            let made = tokio::task::spawn_blocking(move || {
+                console.state.viewers.update(&console.sources, &frame, &view, came)
+            });
             let Ok((update, news)) = made.await else { return };
             // A page that was just loaded shows the earlier news.
             let to_say = heard.get_or_insert_with(|| SeenNews::all_of(&news)).hears(&news);

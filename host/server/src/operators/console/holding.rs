@@ -1,11 +1,11 @@
 //! New versions of components, held against recorded calls before somebody approves them: one at a
 //! time, on a thread of its own, and each version until it has an outcome. Must not hold: how a
 //! call is replayed.
-use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use toolcell_console::model::RecordedCalls;
 use toolcell_console::routes;
 use toolcell_sandbox::step_back;
@@ -75,12 +75,6 @@ struct RunningPair {
     lines: Option<Result<String, String>>,
 }
 
-impl fmt::Debug for HeldOutcomes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldOutcomes").finish_non_exhaustive()
-    }
-}
-
 impl HeldOutcomes {
     /// None yet. Without `hold`, versions are approved without.
     pub fn new(hold: Option<Arc<HoldAgainst>>) -> Self {
@@ -92,7 +86,7 @@ impl HeldOutcomes {
         let hold = self.hold.clone().ok_or("This server does not run recorded calls.")?;
         let HeldVersion { component, digest, .. } = &version;
         let pair = VersionPair { component: component.clone(), old, new: digest.clone() };
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if let Some(running) = &state.running {
             return Err(format!("Recorded calls of {} are being run. Try again after that.", running.component));
         }
@@ -114,7 +108,7 @@ impl HeldOutcomes {
     }
 
     fn shown(&self, pair: &VersionPair) -> RecordedCalls {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         if state.running.as_ref() == Some(pair) {
             return RecordedCalls::Running;
         }
@@ -141,7 +135,7 @@ impl RunningPair {
 impl Drop for RunningPair {
     fn drop(&mut self) {
         let lines = self.lines.take().unwrap_or_else(|| Err("It ended before its time. The log says more.".to_owned()));
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.running = None;
         // One that failed before makes room.
         state.outcomes.retain(|(held, _)| *held != self.pair);
@@ -188,10 +182,6 @@ fn clipped(mut lines: String) -> String {
     lines
 }
 
-fn lock(state: &Mutex<HoldingState>) -> MutexGuard<'_, HoldingState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -208,7 +198,7 @@ mod tests {
     }
 
     fn ended(held: &HeldOutcomes) {
-        while lock(&held.state).running.is_some() {
+        while held.state.lock().running.is_some() {
             std::thread::yield_now();
         }
     }
@@ -218,7 +208,7 @@ mod tests {
         let (goes, waits) = sync_channel::<()>(0);
         let waits = Mutex::new(waits);
         let held = HeldOutcomes::new(Some(Arc::new(move |version: &HeldVersion| {
-            let _ = waits.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let _ = waits.lock().recv();
             Ok(Some(format!("all of {}", version.component)))
         })));
         assert_eq!(held.shown(&pair("a")), RecordedCalls::Offered);
@@ -241,7 +231,7 @@ mod tests {
         let (sends, gets) = channel::<Result<Option<String>, String>>();
         let gets = Mutex::new(gets);
         let held = HeldOutcomes::new(Some(Arc::new(move |_: &HeldVersion| {
-            let outcome = gets.lock().unwrap_or_else(PoisonError::into_inner).try_recv();
+            let outcome = gets.lock().try_recv();
             outcome.unwrap()
         })));
         held.begin(version("a"), "old".to_owned()).unwrap();
@@ -251,7 +241,7 @@ mod tests {
         held.begin(version("a"), "old".to_owned()).unwrap();
         ended(&held);
         assert!(matches!(held.shown(&pair("a")), RecordedCalls::Ran { .. }), "what failed is tried again");
-        assert_eq!(lock(&held.state).outcomes.len(), 1);
+        assert_eq!(held.state.lock().outcomes.len(), 1);
         sends.send(Ok(Some("é".repeat(100_000)))).unwrap();
         held.begin(version("b"), "old".to_owned()).unwrap();
         ended(&held);
@@ -261,6 +251,6 @@ mod tests {
             held.begin(version(&number.to_string()), "old".to_owned()).unwrap();
             ended(&held);
         }
-        assert_eq!(lock(&held.state).outcomes.len(), OUTCOMES_MAX);
+        assert_eq!(held.state.lock().outcomes.len(), OUTCOMES_MAX);
     }
 }

@@ -8,9 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
-use toolcell_mcp::http::{Certificate, OriginPolicy};
+use toolcell_mcp::http::Certificate;
 use toolcell_policy::{ConsolePolicy, ListenAddress};
 
 use super::service::Console;
@@ -19,6 +18,7 @@ use crate::files::FilePolling;
 use crate::http::open_certificate;
 use crate::listening::places::{ConnectionPlace, ConnectionPlaces, PlaceBounds};
 use crate::listening::small::{BoundSocket, HeadBounds, Visit, answer_one, serve_all};
+use crate::owned_task::OwnedTask;
 
 /// Connections at a time. Those of sessions are kept: sixteen viewers have a stream each, and open
 /// pages.
@@ -60,16 +60,17 @@ impl FromStr for ConsoleAddress {
 
 /// A bound socket for the console.
 pub struct BoundConsole {
-    socket: BoundSocket,
-    certificate: Option<Certificate>,
-    polling: FilePolling,
+    pub socket: BoundSocket,
+    /// Present if it is reached over TLS.
+    pub certificate: Option<Certificate>,
+    pub polling: FilePolling,
     /// The manifest's first host name.
     host: Option<String>,
 }
 
 /// The served console. Ends when dropped.
 pub struct ServedConsole {
-    accepting: JoinHandle<()>,
+    _accepting: OwnedTask,
     _polling: FilePolling,
 }
 
@@ -95,12 +96,6 @@ impl ConnectionTime {
     /// Extends the time limit to this long from now.
     pub fn extend(&self, time: Duration) {
         let _ = self.0.send(Instant::now() + time);
-    }
-}
-
-impl Drop for ServedConsole {
-    fn drop(&mut self) {
-        self.accepting.abort();
     }
 }
 
@@ -153,31 +148,12 @@ impl BoundConsole {
         }
     }
 
-    pub fn polling(&mut self) -> &mut FilePolling {
-        &mut self.polling
-    }
-
-    /// The port it listens on.
-    pub fn port(&self) -> u16 {
-        self.socket.address.port()
-    }
-
-    /// True if it is reached over TLS.
-    pub fn has_tls(&self) -> bool {
-        self.certificate.is_some()
-    }
-
-    /// The host names that it answers to.
-    pub fn doors(&self) -> OriginPolicy {
-        self.socket.doors.clone()
-    }
-
     /// Starts serving.
     pub fn serve(self, console: Arc<Console>, runtime: &Handle) -> std::io::Result<ServedConsole> {
         let _inside = runtime.enter();
         let socket = self.socket.listener()?;
         let certificate = self.certificate;
-        let accepting = runtime.spawn(async move {
+        let accepting = OwnedTask(runtime.spawn(async move {
             let converse = |visit: Visit| {
                 let console = Arc::clone(&console);
                 let certificate = certificate.clone();
@@ -187,8 +163,8 @@ impl BoundConsole {
                 }
             };
             serve_all(socket, &ConnectionPlaces::new(PLACES), converse).await
-        });
-        Ok(ServedConsole { accepting, _polling: self.polling })
+        }));
+        Ok(ServedConsole { _accepting: accepting, _polling: self.polling })
     }
 }
 

@@ -29,5 +29,5 @@ pub use gather::{Offers, Sources};
 pub use holding::{HeldOutcomes, HeldVersion, HoldAgainst};
 pub use listen::{BoundConsole, ConsoleAddress, ServedConsole};
 pub use operators::Operators;
-pub use service::{Console, ConsoleParts};
+pub use service::{Console, ConsoleState};
 pub use session_gate::SessionGate;

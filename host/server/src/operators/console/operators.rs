@@ -14,7 +14,7 @@ use crate::reload::Current;
 /// The callers in `operators` of the current manifest.
 pub struct Operators {
     current: Arc<Current>,
-    authenticator: Arc<Authenticator>,
+    pub authenticator: Arc<Authenticator>,
     attempts: Attempts,
 }
 
@@ -57,10 +57,6 @@ impl Operators {
         self.current.snapshot().settings.console.names(name)
     }
 
-    pub fn authenticator(&self) -> &Arc<Authenticator> {
-        &self.authenticator
-    }
-
     /// The operator with this token, which came from this address.
     ///
     /// # Errors
@@ -68,7 +64,7 @@ impl Operators {
     pub async fn admit(&self, token: &str, from: IpAddr) -> Result<Operator, NotAdmitted> {
         // Looking up random bytes is cheap and they cannot be guessed, so a token of the file works
         // regardless of failed attempts.
-        if let Some(tokens) = self.authenticator.tokens()
+        if let Some(tokens) = self.authenticator.tokens.as_deref()
             && let Ok(Some(admitted)) = tokens.find(token).await
             && let Some(operator) = self.operator(admitted)
         {

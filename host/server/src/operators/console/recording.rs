@@ -17,7 +17,7 @@ impl Sources {
         let name = fields.get(routes::TOOL);
         let catalog = self.catalog();
         let offer = catalog.offers().find(|offer| is_tool(offer, name)).ok_or("There is no such tool.")?;
-        catalog.is_recordable(offer.target()).map_err(NotRecordable::text)?;
+        catalog.is_recordable(offer.target).map_err(NotRecordable::text)?;
         // What is not a number is out of bounds as well.
         let calls = fields.number(routes::CALLS).unwrap_or(0);
         let calls = self.services.ordered_recordings.begin(ordered(&offer), name, calls, by)?;
@@ -62,7 +62,7 @@ impl Sources {
                 began: order.began.into(),
             };
         }
-        match self.catalog().is_recordable(offer.target()) {
+        match self.catalog().is_recordable(offer.target) {
             Ok(()) => RecordingState::Offered {
                 calls_max: ORDERED_CALLS_MAX,
                 has_replicas: self.services.replicated_sets.is_some(),

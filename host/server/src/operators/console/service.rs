@@ -1,10 +1,11 @@
 //! Requests to the console, and the pages that answer them.
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use toolcell_audit::Archive;
 use toolcell_console::model::{ChainState, Frame, Notice, SignInReason};
@@ -44,21 +45,6 @@ const LED_BYTES_MAX: usize = 2_048;
 
 /// The console of a server.
 pub struct Console {
-    pub(super) sources: Arc<Sources>,
-    pub(super) session_gate: Arc<SessionGate>,
-    pub(super) doors: OriginPolicy,
-    pub(super) orders: Orders,
-    pub(super) executor: GuestExecutor,
-    pub(super) viewers: Viewers,
-    /// Name of the server for people.
-    pub(super) name: String,
-    long_reads: Arc<Semaphore>,
-    record_reads: Arc<Semaphore>,
-    chain: Arc<Mutex<ChainState>>,
-}
-
-/// The parts of a console.
-pub struct ConsoleParts {
     pub sources: Arc<Sources>,
     pub session_gate: Arc<SessionGate>,
     pub doors: OriginPolicy,
@@ -66,6 +52,26 @@ pub struct ConsoleParts {
     pub executor: GuestExecutor,
     /// Name of the server for people.
     pub name: String,
+    pub state: ConsoleState,
+}
+
+/// What a console keeps between requests.
+pub struct ConsoleState {
+    pub(super) viewers: Viewers,
+    long_reads: Arc<Semaphore>,
+    record_reads: Arc<Semaphore>,
+    chain: Arc<Mutex<ChainState>>,
+}
+
+impl Default for ConsoleState {
+    fn default() -> Self {
+        Self {
+            viewers: Viewers::default(),
+            long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
+            record_reads: Arc::new(Semaphore::new(RECORD_READS_MAX)),
+            chain: Arc::default(),
+        }
+    }
 }
 
 /// A person's request.
@@ -76,22 +82,6 @@ pub(super) struct Visit {
 }
 
 impl Console {
-    pub fn new(parts: ConsoleParts) -> Self {
-        let ConsoleParts { sources, session_gate, doors, orders, executor, name } = parts;
-        Self {
-            sources,
-            session_gate,
-            doors,
-            orders,
-            executor,
-            viewers: Viewers::default(),
-            name,
-            long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
-            record_reads: Arc::new(Semaphore::new(RECORD_READS_MAX)),
-            chain: Arc::default(),
-        }
-    }
-
     pub async fn respond(self: &Arc<Self>, request: Request<Incoming>, ends: Ends, time: ConnectionTime) -> Reply {
         let (parts, body) = request.into_parts();
         if let Err(refused) = guard::check(&parts, &self.doors, ends.local) {
@@ -106,7 +96,7 @@ impl Console {
         if let Some(link) = path.strip_prefix(ENTER).filter(|_| parts.method == Method::GET) {
             return self.enter(link, ends, guard::is_led_here(&parts.headers));
         }
-        let secret = guard::cookie(&parts.headers, self.session_gate.cookie());
+        let secret = guard::cookie(&parts.headers, &self.session_gate.cookie);
         if let Some(operators) = self.session_gate.operators.as_ref().filter(|_| is_post && path == routes::SIGN_IN) {
             return self.sign_in_with_token(operators, body, ends.peer, secret).await;
         }
@@ -159,7 +149,7 @@ impl Console {
     /// The page at a path.
     pub(super) async fn view(self: &Arc<Self>, visit: Visit, path: String, fields: Fields) -> Reply {
         let place = if path == routes::AUDIT || path.starts_with(CALLS) {
-            let place = Arc::clone(&self.record_reads).acquire_owned();
+            let place = Arc::clone(&self.state.record_reads).acquire_owned();
             match tokio::time::timeout(RECORD_READS_WAIT, place).await {
                 Ok(Ok(place)) => Some(place),
                 Ok(Err(_)) | Err(_) => return busy(),
@@ -226,7 +216,7 @@ impl Console {
 
     /// The last check of the chain.
     fn checked_chain(&self) -> ChainState {
-        self.chain.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state.chain.lock().clone()
     }
 
     fn audit(&self, fields: &Fields) -> toolcell_console::model::Audit {
@@ -285,7 +275,7 @@ impl Console {
             Ok(search) => search,
             Err(wrong) => return reply::problem(StatusCode::BAD_REQUEST, &format!("{}.", wrong.1), None),
         };
-        let Ok(place) = Arc::clone(&self.long_reads).try_acquire_owned() else {
+        let Ok(place) = Arc::clone(&self.state.long_reads).try_acquire_owned() else {
             return busy();
         };
         let open = move || chains_to_read(&audit, 0).map(|chains| (chains, place));
@@ -317,13 +307,13 @@ impl Console {
         let (Some(audit), Some(own)) = (sink.audit(), sink.path()) else { return Err("No audit is kept.".to_owned()) };
         let audit = audit.to_owned();
         let own = own.to_owned();
-        let place = Arc::clone(&self.long_reads).try_acquire_owned();
+        let place = Arc::clone(&self.state.long_reads).try_acquire_owned();
         let place = place.map_err(|_| "Too much is being read already; try again later.")?;
-        let kept = Arc::clone(&self.chain);
+        let kept = Arc::clone(&self.state.chain);
         // The check continues if the browser disconnects, so the permit moves along.
         let checked = tokio::task::spawn_blocking(move || {
             let checked = check_chain(&audit, &own);
-            *kept.lock().unwrap_or_else(PoisonError::into_inner) = checked.clone();
+            *kept.lock() = checked.clone();
             drop(place);
             checked
         });

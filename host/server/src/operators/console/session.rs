@@ -1,8 +1,8 @@
 //! One-time links, and the sessions that they or an operator's token begin. Links and sessions are
 //! stored as digests, and compared in constant time.
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use toolcell_console::model::Notice;
 use toolcell_mcp::Cancellation;
 use toolcell_mcp::http::CredentialValidity;
@@ -85,7 +85,7 @@ impl Sessions {
     /// A new link's secret. `Err` is one sentence.
     pub fn link(&self, now: Instant) -> Result<String, String> {
         let secret = secret()?;
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         entries.links.retain(|(_, until)| *until > now);
         if entries.links.len() >= LINKS_MAX {
             entries.links.remove(0);
@@ -100,7 +100,7 @@ impl Sessions {
             return None;
         }
         let digest = ComponentDigest::of(link.as_bytes());
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         entries.links.retain(|(_, until)| *until > now);
         // All are compared, so that the time does not reveal which one matches.
         let places = entries.links.iter().enumerate().filter(|(_, (known, _))| is_same(known, &digest));
@@ -111,7 +111,7 @@ impl Sessions {
 
     /// Begins a session of an operator. `None` if the system gives no random bytes.
     pub fn begin(&self, operator: Operator, now: Instant) -> Option<NewSession> {
-        self.entries().begin(Some(operator), now)
+        self.0.lock().begin(Some(operator), now)
     }
 
     /// The session with this secret. This counts as a use.
@@ -120,7 +120,7 @@ impl Sessions {
             return None;
         }
         let digest = ComponentDigest::of(secret.as_bytes());
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         entries.end_old(now);
         let session = entries.named(&digest)?;
         session.used = now;
@@ -129,7 +129,7 @@ impl Sessions {
 
     /// True if this is the secret of a session. This does not count as a use.
     pub fn holds(&self, secret: &str, now: Instant) -> bool {
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         entries.end_old(now);
         entries.named(&ComponentDigest::of(secret.as_bytes())).is_some()
     }
@@ -137,22 +137,18 @@ impl Sessions {
     /// Ends a session.
     pub fn leave(&self, secret: &str) {
         let digest = ComponentDigest::of(secret.as_bytes());
-        self.entries().sessions.retain(|session| !is_same(&session.digest, &digest));
+        self.0.lock().sessions.retain(|session| !is_same(&session.digest, &digest));
     }
 
     /// Keeps a notice for the session's next page.
     pub fn notify(&self, secret: &str, notice: Notice) {
-        if let Some(session) = self.entries().named(&ComponentDigest::of(secret.as_bytes())) {
+        if let Some(session) = self.0.lock().named(&ComponentDigest::of(secret.as_bytes())) {
             session.notice = Some(notice);
         }
     }
 
     pub fn take_notice(&self, secret: &str) -> Option<Notice> {
-        self.entries().named(&ComponentDigest::of(secret.as_bytes()))?.notice.take()
-    }
-
-    fn entries(&self) -> MutexGuard<'_, SessionEntries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().named(&ComponentDigest::of(secret.as_bytes()))?.notice.take()
     }
 }
 

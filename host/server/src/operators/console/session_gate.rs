@@ -13,22 +13,18 @@ pub struct SessionGate {
     /// Those who sign in with a token, if anybody may.
     pub(super) operators: Option<Operators>,
     url: String,
-    cookie: String,
+    pub(super) cookie: String,
     has_tls: bool,
 }
 
 impl SessionGate {
-    pub fn new(url: String, port: u16, has_tls: bool) -> Self {
+    /// `operators` may sign in as well.
+    pub fn new(url: String, port: u16, has_tls: bool, operators: Option<Operators>) -> Self {
         // Browsers send cookies to every port of a host, so two consoles of one machine need
         // different names.
         let prefix = if has_tls { "__Host-" } else { "" };
         let cookie = format!("{prefix}toolcell_console_{port}");
-        Self { sessions: Sessions::default(), operators: None, url, cookie, has_tls }
-    }
-
-    /// Lets these sign in as well.
-    pub fn admitting(self, operators: Option<Operators>) -> Self {
-        Self { operators, ..self }
+        Self { sessions: Sessions::default(), operators, url, cookie, has_tls }
     }
 
     /// True if the session's person may still be here: anyone who came by a link, and operators.
@@ -47,10 +43,6 @@ impl SessionGate {
         Ok(format!("{}{ENTER}{}", self.url, self.sessions.link(Instant::now())?))
     }
 
-    pub fn cookie(&self) -> &str {
-        &self.cookie
-    }
-
     /// The header that sets or removes the cookie.
     pub fn set_cookie(&self, secret: Option<&str>) -> String {
         let secure = if self.has_tls { "; Secure" } else { "" };
@@ -65,9 +57,9 @@ mod tests {
 
     #[test]
     fn a_cookie_is_for_this_console_and_no_script() {
-        let plain = SessionGate::new("http://127.0.0.1:9".to_owned(), 9, false);
+        let plain = SessionGate::new("http://127.0.0.1:9".to_owned(), 9, false, None);
         assert_eq!(plain.set_cookie(Some("x")), "toolcell_console_9=x; Path=/; HttpOnly; SameSite=Strict");
-        let secure = SessionGate::new("https://a.example:9".to_owned(), 9, true);
+        let secure = SessionGate::new("https://a.example:9".to_owned(), 9, true, None);
         let expected = "__Host-toolcell_console_9=; Path=/; HttpOnly; SameSite=Strict; Secure; Max-Age=0";
         assert_eq!(secure.set_cookie(None), expected);
         assert!(plain.link().unwrap().starts_with("http://127.0.0.1:9/enter/"));

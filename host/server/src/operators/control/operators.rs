@@ -9,6 +9,7 @@ use super::activity::{
     ActivitySnapshot, ApprovalShown, CallShown, CallState, Decision, DecisionRequest, DenialShown, MinuteShown,
     RuleShown,
 };
+use crate::files::file::absolute;
 use crate::observing::activity::{DenialGroup, OperatorAnswer, PendingApproval, PendingArguments};
 use crate::operators::console::{Came, DecidedBy, Offers, Sources};
 use crate::reload::Orders;
@@ -126,7 +127,7 @@ fn snapshot(views: &Sources, run: String) -> ActivitySnapshot {
     ActivitySnapshot {
         pid: std::process::id(),
         run,
-        manifest: std::path::absolute(&views.manifest).unwrap_or_else(|_| views.manifest.clone()).display().to_string(),
+        manifest: absolute(&views.manifest).display().to_string(),
         uptime_s: views.activity.started.elapsed().unwrap_or_default().as_secs(),
         generation: views.current.generation(),
         decide: catalog.settings.console.decide,

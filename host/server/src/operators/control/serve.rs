@@ -13,7 +13,6 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::activity::DecisionRequest;
 use super::message::{Envelope, REQUEST_BYTES_MAX, Request, VERSION};
 use super::operators::Operators;
 use super::status::StatusSources;
@@ -166,23 +165,29 @@ impl Responder {
         }
         match envelope.request {
             Request::Status => self.subject.status().await,
-            Request::Activity => self.activity().await,
-            Request::Decide(request) => self.decide(request, who).await,
+            Request::Activity => match &self.operators {
+                Some(operators) => operators.activity().await,
+                None => json!({"error": NO_ACTIVITY}),
+            },
+            Request::Decide(request) => match &self.operators {
+                Some(operators) => operators.decide(request, who).await,
+                None => json!({"error": NO_ACTIVITY}),
+            },
             Request::Reload => {
                 let order = Order { who, name: "reload", subject: "the manifest".to_owned() };
-                self.carried_out(order, || self.orders.ask()).await
+                self.recorded(Some(order), async { self.reloaded(self.orders.ask()).await }).await
             }
             Request::Approve(approval) => {
                 let order = Order { who, name: "approve", subject: approval.name.clone() };
-                self.carried_out(order, || self.orders.approve(approval)).await
+                self.recorded(Some(order), async { self.reloaded(self.orders.approve(approval)).await }).await
             }
             Request::LogLevel(wanted) => {
                 let order = wanted.map(|wanted| Order { who, name: "log-level", subject: wanted.to_string() });
-                self.recorded(order, || self.log_level(wanted))
+                self.recorded(order, async { self.log_level(wanted) }).await
             }
             Request::Console => {
                 let order = Order { who, name: "console-link", subject: "the console".to_owned() };
-                self.recorded(Some(order), || self.link())
+                self.recorded(Some(order), async { self.link() }).await
             }
         }
     }
@@ -195,58 +200,33 @@ struct Order<'a> {
     subject: String,
 }
 
-impl Order<'_> {
-    fn by(&self) -> DecidedBy<'_> {
-        DecidedBy { session: self.who, operator: None }
-    }
-}
-
 impl Responder {
-    /// Carries out an order that ends with a reload. It is recorded before and after, with who gave
-    /// it.
-    async fn carried_out(
-        &self,
-        order: Order<'_>,
-        ask: impl FnOnce() -> Option<oneshot::Receiver<ReloadOutcome>>,
-    ) -> Value {
-        if let Err(refused) = self.begin(&order) {
-            return refused;
+    /// Carries out an order. It is recorded before and after, with who gave it. Orders that only
+    /// ask are not recorded.
+    async fn recorded(&self, order: Option<Order<'_>>, act: impl Future<Output = Value>) -> Value {
+        let Some((order, views)) = order.zip(self.subject.views.as_ref()) else { return act.await };
+        let by = DecidedBy { session: order.who, operator: None };
+        if let Err(problem) = views.begin(by, order.name, &order.subject) {
+            return json!({"pid": std::process::id(), "error": problem});
         }
-        let answer = match ask() {
+        let answer = act.await;
+        let text = |name: &str| answer.get(name).and_then(Value::as_str);
+        let problem = text("error").or_else(|| text("summary"));
+        let is_done = answer.get("error").is_none_or(Value::is_null) && text("outcome") != Some("failed");
+        let came = if is_done { Ok("") } else { Err(problem.unwrap_or_default()) };
+        views.record(by, order.name, &order.subject, came);
+        answer
+    }
+
+    /// The answer to an order that ends with a reload.
+    async fn reloaded(&self, ordered: Option<oneshot::Receiver<ReloadOutcome>>) -> Value {
+        match ordered {
             None => json!({"error": "busy: too many reloads wait already"}),
-            Some(asked) => match asked.await {
+            Some(ordered) => match ordered.await {
                 Ok(outcome) => shown(&outcome, &self.subject.current.journal),
                 Err(_) => json!({"error": "the process ends"}),
             },
-        };
-        self.ended(&order, &answer);
-        answer
-    }
-
-    /// Carries out an order without a reload, and records it in the same way. Orders that only ask
-    /// are not recorded.
-    fn recorded(&self, order: Option<Order<'_>>, act: impl FnOnce() -> Value) -> Value {
-        let Some(order) = order else { return act() };
-        if let Err(refused) = self.begin(&order) {
-            return refused;
         }
-        let answer = act();
-        self.ended(&order, &answer);
-        answer
-    }
-
-    fn begin(&self, order: &Order<'_>) -> Result<(), Value> {
-        let Some(views) = &self.subject.views else { return Ok(()) };
-        let begun = views.begin(order.by(), order.name, &order.subject);
-        begun.map_err(|problem| json!({"pid": std::process::id(), "error": problem}))
-    }
-
-    fn ended(&self, order: &Order<'_>, answer: &Value) {
-        let Some(views) = &self.subject.views else { return };
-        let problem = answer["error"].as_str().or_else(|| answer["summary"].as_str());
-        let is_done = answer["error"].is_null() && answer["outcome"] != "failed";
-        let came = if is_done { Ok("") } else { Err(problem.unwrap_or_default()) };
-        views.record(order.by(), order.name, &order.subject, came);
     }
 
     fn link(&self) -> Value {
@@ -256,20 +236,6 @@ impl Responder {
         match session_gate.link() {
             Ok(link) => json!({"pid": std::process::id(), "link": link}),
             Err(problem) => json!({"error": problem}),
-        }
-    }
-
-    async fn activity(&self) -> Value {
-        match &self.operators {
-            Some(operators) => operators.activity().await,
-            None => json!({"error": NO_ACTIVITY}),
-        }
-    }
-
-    async fn decide(&self, request: DecisionRequest, who: &str) -> Value {
-        match &self.operators {
-            Some(operators) => operators.decide(request, who).await,
-            None => json!({"error": NO_ACTIVITY}),
         }
     }
 

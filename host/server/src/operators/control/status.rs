@@ -11,6 +11,7 @@ use toolcell_mcp::{Host as _, ServedCatalog as _};
 use toolcell_sandbox::{SLOT_RESETS, Standing};
 
 use crate::catalog::{Catalog, Services};
+use crate::files::file::absolute;
 use crate::identity::{login, secret_program};
 use crate::observing::LastBuild;
 use crate::operators::console::{SessionGate, Sources};
@@ -46,11 +47,11 @@ impl StatusSources {
         let journal = &self.current.journal;
         let Services { tally, calls, log, .. } = &*self.current.services;
         let (replaced, refused) = journal.counts();
-        let limits = tally.counts().filter(|(_, count)| *count > 0);
+        let limits = tally.read().filter(|(_, count)| *count > 0);
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
-            "manifest": std::path::absolute(&self.manifest).unwrap_or_else(|_| self.manifest.clone()),
+            "manifest": absolute(&self.manifest),
             "started": timestamp(self.started.1),
             "uptime_s": self.started.0.elapsed().as_secs(),
             "generation": catalog.tools().generation(),
@@ -111,9 +112,9 @@ fn components(catalog: &Catalog) -> Vec<Value> {
             "source": component.policy().source().to_string(),
             "digest": component.digest(),
             "signed_by": component.signed().by,
-            "policy_digest": component.policy_digest(),
+            "policy_digest": &component.policy_digest,
             "tools": catalog.tools_of(component).len(),
-            "standing": catalog.walled().standing(component).map(Standing::name),
+            "standing": catalog.walled.standing(component).map(Standing::name),
         })
     });
     shown.collect()

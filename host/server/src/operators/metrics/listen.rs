@@ -7,7 +7,6 @@ use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use toolcell_mcp::http::OriginPolicy;
 use toolcell_policy::{ListenAddress, MetricsPolicy};
@@ -17,6 +16,7 @@ use super::plain;
 use crate::error::StartError;
 use crate::listening::places::{ConnectionPlaces, PlaceBounds};
 use crate::listening::small::{BoundSocket, HeadBounds, Visit, answer_one, serve_all};
+use crate::owned_task::OwnedTask;
 
 /// Path of the page.
 const PATH: &str = "/metrics";
@@ -43,17 +43,10 @@ const CONNECTION_TIME: Duration = Duration::from_secs(10);
 /// A bound socket for the page.
 pub struct BoundPage {
     socket: BoundSocket,
-    tools: usize,
-    callers: usize,
-}
-
-/// The served page. Ends when dropped.
-pub struct ServedPage(JoinHandle<()>);
-
-impl Drop for ServedPage {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// Tools with their own series, at most.
+    pub tools: usize,
+    /// Callers with their own series, at most; 0: none are counted.
+    pub callers: usize,
 }
 
 impl BoundPage {
@@ -83,21 +76,11 @@ impl BoundPage {
         format!("http://{}{PATH}", self.socket.address)
     }
 
-    /// Tools with their own series, at most.
-    pub fn tools(&self) -> usize {
-        self.tools
-    }
-
-    /// Callers with their own series, at most; 0: none are counted.
-    pub fn callers(&self) -> usize {
-        self.callers
-    }
-
-    pub fn serve(self, page: Page, runtime: &Handle) -> std::io::Result<ServedPage> {
+    pub fn serve(self, page: Page, runtime: &Handle) -> std::io::Result<OwnedTask> {
         let _inside = runtime.enter();
         let asked = Arc::new(PageServer { page: Arc::new(page), doors: self.socket.doors.clone() });
         let socket = self.socket.listener()?;
-        Ok(ServedPage(runtime.spawn(async move {
+        Ok(OwnedTask(runtime.spawn(async move {
             let converse = |visit| {
                 let asked = Arc::clone(&asked);
                 // A connection that takes longer is closed without a message.

@@ -79,9 +79,9 @@ impl Collector for MetricSources {
         let catalog = self.current.snapshot();
         self.of_process(&mut figures)?;
         self.of_catalog(&mut figures, &catalog)?;
-        of_requests(&mut figures, self.current.requests())?;
+        of_requests(&mut figures, &self.current.requests)?;
         let services = &self.current.services;
-        let refused = services.refusals.counts().map(|(reason, count)| ([("reason", reason.name())], count));
+        let refused = services.refusals.counts.read().map(|(reason, count)| ([("reason", reason.name())], count));
         figures.counts(
             "refused_requests",
             "Requests that were refused before they were calls, by the reason",
@@ -94,14 +94,14 @@ impl Collector for MetricSources {
         }
         of_alerts(&mut figures, services.alerts.as_deref())?;
         of_recordings(&mut figures, services.recordings.as_deref())?;
-        services.traces.as_ref().map_or(Ok(()), |traces| of_traces(&mut figures, traces.sent()))?;
+        services.traces.as_ref().map_or(Ok(()), |traces| of_traces(&mut figures, &traces.sent))?;
         self.traffic.as_ref().map_or(Ok(()), |traffic| of_http(&mut figures, traffic))
     }
 }
 
 impl MetricSources {
     fn of_process(&self, figures: &mut FigureWriter<'_>) -> fmt::Result {
-        figures.info("build", "The program that serves", &[("version", env!("CARGO_PKG_VERSION"))])?;
+        figures.infos("build", "The program that serves", [[("version", env!("CARGO_PKG_VERSION"))]])?;
         let started = self.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         figures.standard("process_start_time", "When the process began to serve", Some(Unit::Seconds), started)?;
         if let Some(bytes) = process::resident_bytes() {
@@ -150,7 +150,7 @@ impl MetricSources {
             "Components that changed, and serve as the lock pins them",
             quarantined,
         )?;
-        let standings = catalog.components().iter().map(|component| catalog.walled().standing(component));
+        let standings = catalog.components().iter().map(|component| catalog.walled.standing(component));
         figures.gauge(
             "held_back_components",
             "Components that do not run, since their calls ended their sandboxes",
@@ -209,13 +209,13 @@ fn of_tools(figures: &mut FigureWriter<'_>, tools: &[ToolFigures]) -> fmt::Resul
     figures.counts("call_fuel", "Fuel that calls burned", fuel)?;
     let durations = guests().map(|(labels, guests)| (labels, &guests.durations));
     let meaning = "How long guests ran, waits for the host and the network included";
-    figures.histograms("call_duration", meaning, HistogramUnit::seconds(), durations)?;
+    figures.histograms("call_duration", meaning, Unit::Seconds, durations)?;
     let waits = guests().map(|(labels, guests)| (labels, &guests.waits));
     let meaning = "How long calls waited that found every place of their tool taken";
-    figures.histograms("call_wait", meaning, HistogramUnit::seconds(), waits)?;
+    figures.histograms("call_wait", meaning, Unit::Seconds, waits)?;
     let memory = guests().map(|(labels, guests)| (labels, &guests.memory));
     let meaning = "The most memory that a guest had at one time";
-    figures.histograms("call_memory_peak", meaning, HistogramUnit::bytes(), memory)?;
+    figures.histograms("call_memory_peak", meaning, Unit::Bytes, memory)?;
     let running = guests().map(|(labels, guests)| (labels, guests.running));
     figures.gauges("calls_running", "Calls that have a place of their tool, also on earlier generations", running)?;
     let waiting = guests().map(|(labels, guests)| (labels, guests.waiting));
@@ -241,7 +241,7 @@ fn of_callers(figures: &mut FigureWriter<'_>, callers: &[(String, CallerFigures)
 fn of_denials(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
     let denials = catalog.components().iter().flat_map(|component| {
         let name = ("component", component.name());
-        let counts = component.denied().counts().filter(|(_, count)| *count > 0);
+        let counts = component.denied.read().filter(|(_, count)| *count > 0);
         counts.map(move |(capability, count)| ([name, ("capability", capability.name())], count))
     });
     figures.counts("denials", "What guests asked for that no grant allows", denials)
@@ -249,7 +249,7 @@ fn of_denials(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result 
 
 /// The alerts, all zero if the manifest has none: rules of Prometheus refer to them.
 fn of_alerts(figures: &mut FigureWriter<'_>, alerts: Option<&Alerts>) -> fmt::Result {
-    let count_of = |rule| alerts.and_then(|alerts| alerts.raised().find(|(known, _)| *known == rule));
+    let count_of = |rule| alerts.and_then(|alerts| alerts.raised.read().find(|(known, _)| *known == rule));
     let raised = AlertRule::ALL.map(|rule| ([("rule", rule.name())], count_of(rule).map_or(0, |(_, count)| count)));
     figures.counts("alerts", "Alerts that were raised, by the rule", raised)?;
     let messages = alerts
@@ -290,31 +290,9 @@ fn of_http(figures: &mut FigureWriter<'_>, traffic: &Traffic) -> fmt::Result {
     figures.gauge("http_sessions", "Sessions of clients before 2026-07-28", load.sessions)
 }
 
-/// The unit of a histogram, and its divisor.
-struct HistogramUnit {
-    shown: Unit,
-    divisor: f64,
-}
-
-impl HistogramUnit {
-    /// Seconds, of a histogram in nanoseconds.
-    const fn seconds() -> Self {
-        Self { shown: Unit::Seconds, divisor: NANOS }
-    }
-
-    /// Bytes, of a histogram in bytes.
-    const fn bytes() -> Self {
-        Self { shown: Unit::Bytes, divisor: 1.0 }
-    }
-}
-
 struct FigureWriter<'a>(DescriptorEncoder<'a>);
 
 impl FigureWriter<'_> {
-    fn info(&mut self, name: &str, meaning: &str, labels: &[(&str, &str); 1]) -> fmt::Result {
-        self.infos(name, meaning, [*labels])
-    }
-
     /// Figures that are always 1, with informative labels.
     fn infos<'l, const LABELS: usize>(
         &mut self,
@@ -377,21 +355,23 @@ impl FigureWriter<'_> {
         Ok(())
     }
 
+    /// Histograms whose values are nanoseconds where the unit is seconds.
     fn histograms<'m, L: EncodeLabelSet>(
         &mut self,
         name: &str,
         meaning: &str,
-        unit: HistogramUnit,
+        unit: Unit,
         values: impl Iterator<Item = (L, &'m Ranges)>,
     ) -> fmt::Result {
         let name = named(name);
-        let mut figure = self.0.encode_descriptor(&name, meaning, Some(&unit.shown), MetricType::Histogram)?;
+        let mut figure = self.0.encode_descriptor(&name, meaning, Some(&unit), MetricType::Histogram)?;
+        let divisor = if matches!(unit, Unit::Seconds) { NANOS } else { 1.0 };
         for (labels, Ranges { ranges, sum }) in values {
             let count = ranges.iter().map(|(_, count)| count).sum();
-            let scaled = |bound: Option<u64>| bound.map_or(f64::INFINITY, |bound| as_float(bound) / unit.divisor);
+            let scaled = |bound: Option<u64>| bound.map_or(f64::INFINITY, |bound| as_float(bound) / divisor);
             let buckets: Vec<(f64, u64)> = ranges.iter().map(|(bound, count)| (scaled(*bound), *count)).collect();
             let mut figure = figure.encode_family(&labels)?;
-            figure.encode_histogram::<NoLabelSet>(as_float(*sum) / unit.divisor, count, &buckets, None)?;
+            figure.encode_histogram::<NoLabelSet>(as_float(*sum) / divisor, count, &buckets, None)?;
         }
         Ok(())
     }

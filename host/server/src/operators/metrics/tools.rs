@@ -1,8 +1,9 @@
 //! The figures of each tool, and of those that are counted together: dozens of series for each of
 //! thousands of tools would be too many.
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use toolcell_audit::Outcome;
 
 use crate::catalog::meters::Histogram;
@@ -87,7 +88,7 @@ impl NamedTools {
     }
 
     fn named(&self, all: impl Iterator<Item = ToolFigures>) -> Vec<ToolFigures> {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.names.lock();
         let mut own = Vec::new();
         let mut together = None::<ToolFigures>;
         for figures in all.filter(ToolFigures::is_used) {
@@ -123,9 +124,9 @@ impl ToolFigures {
         let meters = offer.meters();
         let guests = GuestFigures {
             fuel: meters.fuel(),
-            durations: Ranges::of(meters.durations()),
-            waits: Ranges::of(meters.waits()),
-            memory: Ranges::of(meters.memory()),
+            durations: Ranges::of(&meters.durations),
+            waits: Ranges::of(&meters.waits),
+            memory: Ranges::of(&meters.memory),
             running: load.running,
             waiting: load.waiting,
         };
@@ -186,7 +187,7 @@ impl Ranges {
 
 fn outcomes(meters: &Meters) -> [u64; Outcome::ALL.len()] {
     let mut counts = [0; Outcome::ALL.len()];
-    for (count, (_, ended)) in counts.iter_mut().zip(meters.outcomes()) {
+    for (count, (_, ended)) in counts.iter_mut().zip(meters.outcomes.read()) {
         *count = ended;
     }
     counts

@@ -6,19 +6,16 @@
 //! skips half-written ones. Links, renames and removals count at once.
 mod native;
 
-use std::io::{self, PipeReader, PipeWriter, Read as _};
+use std::io::{self, PipeReader, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::PathBuf;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::driver::Orders;
 use super::files::WatchedFiles;
 use super::path_entries;
 use crate::files::file_stamp::Stamps;
-use crate::files::{Watch, blocking_files, on_network};
+use crate::files::{Watch, WatchingThread, blocking_files, on_network, wait_readable};
 use native::WatchedEntries;
 
 /// Quiet time after a change before files are examined. Related changes (a build that writes
@@ -30,12 +27,6 @@ const DEBOUNCE_MAX: Duration = Duration::from_millis(250);
 
 /// Interval of polls. A change counts when two polls agree on it.
 const POLL_EVERY: Duration = Duration::from_millis(500);
-
-/// The watching thread; it ends when dropped.
-pub struct Watcher {
-    thread: Option<JoinHandle<()>>,
-    stop: Option<PipeWriter>,
-}
 
 /// Files to watch, and the pipe that becomes readable when the set of files changes.
 pub struct WatchInput {
@@ -56,28 +47,14 @@ struct WatchThread {
     watch: Watch,
 }
 
-impl Watcher {
-    /// Watches these files.
-    pub fn start(watch: Watch, watched: WatchInput, base: PathBuf, orders: Orders) -> io::Result<Self> {
-        if watch == Watch::Off {
-            return Ok(Self { thread: None, stop: None });
-        }
-        let (stopped, stop) = io::pipe()?;
-        let WatchInput { files, set_changed } = watched;
-        let watching = WatchThread { files, base, orders, set_changed, stopped, watch };
-        let thread = std::thread::Builder::new().name("toolcell-watch".to_owned()).spawn(move || watching.watch())?;
-        Ok(Self { thread: Some(thread), stop: Some(stop) })
+/// Watches these files, if files are watched.
+pub fn watch(watch: Watch, watched: WatchInput, base: PathBuf, orders: Orders) -> io::Result<Option<WatchingThread>> {
+    if watch == Watch::Off {
+        return Ok(None);
     }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        // The thread sees that the pipe closed.
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+    let WatchInput { files, set_changed } = watched;
+    let run = move |stopped| WatchThread { files, base, orders, set_changed, stopped, watch }.watch();
+    WatchingThread::start("toolcell-watch", run).map(Some)
 }
 
 /// Times of the first and the last change.
@@ -175,22 +152,11 @@ impl WatchThread {
     }
 
     fn wait(&mut self, events: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> WatchWakeup {
-        let stopped = self.stopped.as_fd();
-        let mut fds = vec![
-            PollFd::from_borrowed_fd(stopped, PollFlags::IN),
-            PollFd::from_borrowed_fd(self.set_changed.as_fd(), PollFlags::IN),
-        ];
-        fds.extend(events.map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
-        // One more millisecond, so that the poll does not end just before the time and spin.
-        let timeout = timeout.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
-        // An interrupted poll is a spurious wake-up: the caller checks again.
-        let _ = poll(&mut fds, timeout.as_ref());
-        let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
-        let woken = WatchWakeup { stopped: ready(0), set_changed: ready(1), events: ready(2) };
-        drop(fds);
-        if woken.set_changed && !woken.stopped {
+        let fds = [Some(self.stopped.as_fd()), Some(self.set_changed.as_fd()), events];
+        let [stopped, set_changed, events] = wait_readable(fds, timeout);
+        if set_changed && !stopped {
             let _ = self.set_changed.read(&mut [0; 64]);
         }
-        woken
+        WatchWakeup { stopped, set_changed, events }
     }
 }

@@ -13,8 +13,9 @@ mod read;
 mod watch;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use toolcell_mcp::{Completions, ResourceEntry, normal_uri};
 use toolcell_policy::ResourceRule;
 
@@ -91,12 +92,12 @@ impl Folder {
             FileIndex::default()
         });
         let new = Arc::new(found);
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index.write();
         (std::mem::replace(&mut index, Arc::clone(&new)), new)
     }
 
     fn index(&self) -> Arc<FileIndex> {
-        Arc::clone(&self.index.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.index.read())
     }
 
     /// True for the same files at the same addresses.

@@ -8,12 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use toolcell_mcp::ResourceNews;
 
 use super::Folder;
 use crate::files::inotify::{self, Inotify};
-use crate::files::{Watch, on_network};
+use crate::files::{Watch, on_network, wait_readable};
 
 /// Quiet time after a change before the files are scanned.
 const DEBOUNCE: Duration = Duration::from_millis(25);
@@ -184,16 +183,8 @@ impl WatchingFolders {
 
     /// Waits for a change, at most this long.
     fn wait(&mut self, timeout: Option<Duration>) -> bool {
-        let mut fds = vec![PollFd::from_borrowed_fd(self.woken.as_fd(), PollFlags::IN)];
-        fds.extend(self.tree.as_ref().map(|tree| PollFd::from_borrowed_fd(tree.inotify.fd(), PollFlags::IN)));
-        // One more millisecond, so that the poll does not end just before the time and spin.
-        let timeout = timeout.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
-        // An interrupted poll is a spurious wake-up.
-        let _ = poll(&mut fds, timeout.as_ref());
-        let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
-        let woken = ready(0);
-        let events = ready(1);
-        drop(fds);
+        let fds = [Some(self.woken.as_fd()), self.tree.as_ref().map(|tree| tree.inotify.fd())];
+        let [woken, events] = wait_readable(fds, timeout);
         if woken {
             let _ = self.woken.read(&mut [0; 64]);
         }

@@ -3,11 +3,10 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
-use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::{io, ptr};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, RawPid, WaitOptions};

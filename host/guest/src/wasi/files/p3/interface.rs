@@ -2,15 +2,14 @@
 //! then does the same bounded piece of work.
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::AsContextMut as _;
-use wasmtime::component::{Access, Accessor, FutureReader, Resource, StreamReader};
+use wasmtime::component::{Access, Accessor, StreamReader};
 
 use super::super::WasiFiles;
 use super::super::bindings::types::{self as p2, Host as _, HostDescriptor as _};
-use super::super::call::Descriptor;
 use super::super::handle::Position;
-use super::super::host::{FilesView, NewTimes, aside};
+use super::super::host::{Fd, FilesView, NewTimes, aside};
 use super::super::interface::{recounted, uncounted};
 use super::super::ledger::Account;
 use super::super::mount::PATH_BYTES_MAX;
@@ -22,16 +21,13 @@ use super::bindings::types::{
 };
 use super::bindings::{preopens, types};
 use super::convert;
-use super::streams::{FolderEntries, FromGuest, ToGuest};
+use super::streams::{FolderEntries, FromGuest, ReadFrom, ToGuest};
+use crate::wasi::p3::outcome::{Ended, from_guest, to_guest};
 use crate::wasi::state::CallState;
 
 type Result<T> = std::result::Result<T, Refused>;
-type Fd = Resource<Descriptor>;
 type Tasks = Accessor<CallState, WasiFiles>;
 type Store<'a> = Access<'a, CallState, WasiFiles>;
-
-/// How a stream ended.
-type Ended = FutureReader<std::result::Result<(), ErrorCode>>;
 
 /// Runs a bounded piece of work, once no folder that it may access is being counted.
 async fn away<T>(tasks: &Tasks, work: impl FnOnce(&mut FilesView<'_>) -> Result<T>) -> Result<T> {
@@ -80,73 +76,51 @@ async fn synced(tasks: &Tasks, fd: Fd, data_only: bool) -> Result<()> {
     }
 }
 
-/// The code that a guest gets. A denial is noted.
-fn told(store: &mut Store<'_>, refused: Refused) -> wasmtime::Result<ErrorCode> {
-    store.get().convert_error_code(refused).map(convert::error)
-}
-
-/// A future with the end of a stream; a stream that is dropped before ended well.
-fn ended(store: &mut Store<'_>, outcome: oneshot::Receiver<ErrorCode>) -> wasmtime::Result<Ended> {
-    FutureReader::new(store, async { wasmtime::error::Ok(outcome.await.map_or(Ok(()), Err)) })
-}
-
-/// A future with an error.
-fn failed(store: &mut Store<'_>, code: ErrorCode) -> wasmtime::Result<Ended> {
-    FutureReader::new(store, async { wasmtime::error::Ok(Err(code)) })
-}
-
-fn written(mut store: Store<'_>, fd: &Fd, mut data: StreamReader<u8>, at: Position) -> wasmtime::Result<Ended> {
-    match FromGuest::of(&store.get(), fd, at) {
-        Ok(to) => {
-            let (sender, outcome) = oneshot::channel();
-            data.pipe(&mut store, to.telling(sender))?;
-            ended(&mut store, outcome)
-        }
-        Err(refused) => {
-            data.close(&mut store)?;
-            let code = told(&mut store, refused)?;
-            failed(&mut store, code)
-        }
+/// What a guest may use, or the code that it gets. A denial is noted.
+fn told<T>(store: &mut Store<'_>, done: Result<T>) -> wasmtime::Result<std::result::Result<T, ErrorCode>> {
+    match done {
+        Ok(done) => Ok(Ok(done)),
+        Err(refused) => store.get().convert_error_code(refused).map(|code| Err(convert::error(code))),
     }
+}
+
+fn written(mut store: Store<'_>, fd: &Fd, data: StreamReader<u8>, at: Position) -> wasmtime::Result<Ended<ErrorCode>> {
+    let to = FromGuest::writer(&store.get(), fd, at);
+    let to = told(&mut store, to)?.map(|to| move |outcome| FromGuest { to, held_bytes: 0, outcome });
+    from_guest(store, data, to)
 }
 
 impl HostDescriptorWithStore<CallState> for WasiFiles {
-    fn read_via_stream(mut store: Store<'_>, fd: Fd, offset: Filesize) -> wasmtime::Result<(StreamReader<u8>, Ended)> {
-        match ToGuest::of(&store.get(), &fd, offset) {
-            Ok(from) => {
-                let (sender, outcome) = oneshot::channel();
-                let stream = StreamReader::new(&mut store, from.telling(sender))?;
-                Ok((stream, ended(&mut store, outcome)?))
-            }
-            Err(refused) => {
-                let code = told(&mut store, refused)?;
-                let stream = StreamReader::new(&mut store, Vec::new())?;
-                Ok((stream, failed(&mut store, code)?))
-            }
-        }
+    fn read_via_stream(
+        mut store: Store<'_>,
+        fd: Fd,
+        offset: Filesize,
+    ) -> wasmtime::Result<(StreamReader<u8>, Ended<ErrorCode>)> {
+        let from = ReadFrom::of(&store.get(), &fd);
+        let from = told(&mut store, from)?.map(|from| move |outcome| ToGuest { from, offset, outcome });
+        to_guest(store, from)
     }
 
-    fn write_via_stream(store: Store<'_>, fd: Fd, data: StreamReader<u8>, offset: Filesize) -> wasmtime::Result<Ended> {
+    fn write_via_stream(
+        store: Store<'_>,
+        fd: Fd,
+        data: StreamReader<u8>,
+        offset: Filesize,
+    ) -> wasmtime::Result<Ended<ErrorCode>> {
         written(store, &fd, data, Position::At(offset))
     }
 
-    fn append_via_stream(store: Store<'_>, fd: Fd, data: StreamReader<u8>) -> wasmtime::Result<Ended> {
+    fn append_via_stream(store: Store<'_>, fd: Fd, data: StreamReader<u8>) -> wasmtime::Result<Ended<ErrorCode>> {
         written(store, &fd, data, Position::End)
     }
 
-    fn read_directory(mut store: Store<'_>, fd: Fd) -> wasmtime::Result<(StreamReader<DirectoryEntry>, Ended)> {
-        match store.get().listing(&fd) {
-            Ok(listing) => {
-                let (sender, outcome) = oneshot::channel();
-                let stream = StreamReader::new(&mut store, FolderEntries::new(listing, sender))?;
-                Ok((stream, ended(&mut store, outcome)?))
-            }
-            Err(refused) => {
-                let code = told(&mut store, refused)?;
-                let stream = StreamReader::new(&mut store, Vec::new())?;
-                Ok((stream, failed(&mut store, code)?))
-            }
-        }
+    fn read_directory(
+        mut store: Store<'_>,
+        fd: Fd,
+    ) -> wasmtime::Result<(StreamReader<DirectoryEntry>, Ended<ErrorCode>)> {
+        let listing = store.get().listing(&fd);
+        let entries = told(&mut store, listing)?.map(|listing| move |outcome| FolderEntries { listing, outcome });
+        to_guest(store, entries)
     }
 
     /// As in 0.2, advice is accepted and ignored.

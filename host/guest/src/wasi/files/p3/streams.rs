@@ -6,65 +6,49 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use tokio::sync::oneshot;
-use wasmtime::component::{Destination, Resource, Source, StreamConsumer, StreamProducer, StreamResult, VecBuffer};
+use wasmtime::component::{Destination, Source, StreamConsumer, StreamProducer, StreamResult, VecBuffer};
 use wasmtime::{AsContextMut as _, StoreContextMut};
 
 use super::super::bindings::types as p2;
-use super::super::call::Descriptor;
 use super::super::devices::Device;
 use super::super::handle::{Handle, PIECE_BYTES_MAX, Position};
-use super::super::host::FilesView;
+use super::super::host::{Fd, FilesView};
 use super::super::listing::{Listing, ListingStep};
 use super::super::refused::Refused;
 use super::super::streams::Writer;
 use super::bindings::types::{DirectoryEntry, ErrorCode};
 use super::convert;
+use crate::wasi::p3::outcome::Outcome;
 use crate::wasi::state::CallState;
 
 /// Entries of a folder that one turn hands over: as many as one step examines at most.
 const ENTRIES_MAX: usize = 64;
 
-/// Tells how a stream ended, unless it ended well.
-type Outcome = Option<oneshot::Sender<ErrorCode>>;
-
-/// The stream ends with this error. A guest that dropped the future does not want to know.
-fn ends(outcome: &mut Outcome, code: p2::ErrorCode) -> Poll<wasmtime::Result<StreamResult>> {
-    if let Some(outcome) = outcome.take() {
-        let _ = outcome.send(convert::error(code));
-    }
-    Poll::Ready(Ok(StreamResult::Dropped))
-}
-
 /// A file or a device that a guest reads.
 pub(super) struct ToGuest {
-    from: ReadFrom,
-    offset: u64,
-    outcome: Outcome,
+    pub(super) from: ReadFrom,
+    pub(super) offset: u64,
+    pub(super) outcome: Outcome<ErrorCode>,
 }
 
-enum ReadFrom {
+/// What a guest reads.
+pub(super) enum ReadFrom {
     File(Arc<Handle>),
     Device(Device),
 }
 
-impl ToGuest {
-    pub(super) fn of(view: &FilesView<'_>, fd: &Resource<Descriptor>, offset: u64) -> Result<Self, Refused> {
-        let from = match view.device(fd)? {
-            Some(device) => ReadFrom::Device(device.to_read()?),
-            None => ReadFrom::File(Arc::clone(&view.file_to_read(fd)?.handle)),
-        };
-        Ok(Self { from, offset, outcome: None })
+impl ReadFrom {
+    pub(super) fn of(view: &FilesView<'_>, fd: &Fd) -> Result<Self, Refused> {
+        Ok(match view.device(fd)? {
+            Some(device) => Self::Device(device.to_read()?),
+            None => Self::File(Arc::clone(&view.file_to_read(fd)?.handle)),
+        })
     }
 
-    pub(super) fn telling(self, outcome: oneshot::Sender<ErrorCode>) -> Self {
-        Self { outcome: Some(outcome), ..self }
-    }
-
-    fn read(&self, length: usize) -> Result<Vec<u8>, p2::ErrorCode> {
-        match &self.from {
-            ReadFrom::File(handle) => handle.read(length as u64, self.offset),
-            ReadFrom::Device(device) => device.read(length as u64),
+    fn read(&self, length: usize, offset: u64) -> Result<Vec<u8>, p2::ErrorCode> {
+        match self {
+            Self::File(handle) => handle.read(length as u64, offset),
+            Self::Device(device) => device.read(length as u64),
         }
     }
 }
@@ -86,7 +70,7 @@ impl StreamProducer<CallState> for ToGuest {
         }
         let mut destination = destination.as_direct(store, PIECE_BYTES_MAX);
         let room = destination.remaining();
-        match self.read(room.len()) {
+        match self.from.read(room.len(), self.offset) {
             Ok(bytes) if bytes.is_empty() => Poll::Ready(Ok(StreamResult::Dropped)),
             Ok(bytes) => {
                 room.iter_mut().zip(&bytes).for_each(|(to, from)| *to = *from);
@@ -94,7 +78,7 @@ impl StreamProducer<CallState> for ToGuest {
                 self.offset = self.offset.saturating_add(bytes.len() as u64);
                 Poll::Ready(Ok(StreamResult::Completed))
             }
-            Err(code) => ends(&mut self.outcome, code),
+            Err(code) => self.outcome.ends(convert::error(code)),
         }
     }
 }
@@ -102,26 +86,18 @@ impl StreamProducer<CallState> for ToGuest {
 /// A file or a device that a guest writes.
 pub(super) struct FromGuest {
     /// `None` for a device, which takes everything and keeps nothing.
-    to: Option<Writer>,
+    pub(super) to: Option<Writer>,
     /// Bytes of the piece that is held.
-    held_bytes: usize,
-    outcome: Outcome,
+    pub(super) held_bytes: usize,
+    pub(super) outcome: Outcome<ErrorCode>,
 }
 
 impl FromGuest {
-    pub(super) fn of(view: &FilesView<'_>, fd: &Resource<Descriptor>, position: Position) -> Result<Self, Refused> {
-        let to = match view.device(fd)? {
-            Some(device) => {
-                device.to_write()?;
-                None
-            }
-            None => Some(Writer::new(Arc::clone(&view.file_to_write(fd)?.handle), position)),
-        };
-        Ok(Self { to, held_bytes: 0, outcome: None })
-    }
-
-    pub(super) fn telling(self, outcome: oneshot::Sender<ErrorCode>) -> Self {
-        Self { outcome: Some(outcome), ..self }
+    pub(super) fn writer(view: &FilesView<'_>, fd: &Fd, position: Position) -> Result<Option<Writer>, Refused> {
+        if let Some(device) = view.device(fd)? {
+            return Ok(device.to_write().map(|_| None)?);
+        }
+        Ok(Some(Writer::new(Arc::clone(&view.file_to_write(fd)?.handle), position)))
     }
 }
 
@@ -150,14 +126,14 @@ impl StreamConsumer<CallState> for FromGuest {
         if *held_bytes == 0 {
             let piece = Bytes::copy_from_slice(bytes.get(..length).unwrap_or_default());
             if let Err(code) = writer.put(piece) {
-                return ends(outcome, code);
+                return outcome.ends(convert::error(code));
             }
             *held_bytes = length;
         }
         // The guest keeps the piece until it is written, so that no error is lost. It waits for the
         // count even if it gives the write up.
         if let Err(code) = ready!(writer.poll_done(context)) {
-            return ends(outcome, code);
+            return outcome.ends(convert::error(code));
         }
         source.mark_read(std::mem::take(held_bytes));
         Poll::Ready(Ok(StreamResult::Completed))
@@ -166,14 +142,8 @@ impl StreamConsumer<CallState> for FromGuest {
 
 /// The entries of a folder.
 pub(super) struct FolderEntries {
-    listing: Listing,
-    outcome: Outcome,
-}
-
-impl FolderEntries {
-    pub(super) fn new(listing: Listing, outcome: oneshot::Sender<ErrorCode>) -> Self {
-        Self { listing, outcome: Some(outcome) }
-    }
+    pub(super) listing: Listing,
+    pub(super) outcome: Outcome<ErrorCode>,
 }
 
 impl StreamProducer<CallState> for FolderEntries {
@@ -203,7 +173,7 @@ impl StreamProducer<CallState> for FolderEntries {
                     break;
                 }
                 Err(code) => {
-                    let _ = ends(&mut self.outcome, code);
+                    let _ = self.outcome.ends(convert::error(code));
                     end = StreamResult::Dropped;
                     break;
                 }

@@ -21,9 +21,7 @@ use super::host::NewTimes;
 use super::listing::ListingStep;
 use super::open::OpenRequest;
 use super::{Descriptor, Files, FilesView, HandedFiles, Prepared, Refused, ScratchFolder};
-use toolcell_sandbox::GrantProblem;
-use toolcell_sandbox::{GrantSources, GrantedCapabilities};
-use toolcell_sandbox::{GrantedFiles, ProcessScratch};
+use toolcell_sandbox::{GrantProblem, GrantSources, GrantedCapabilities, GrantedFiles, ProcessScratch};
 use toolcell_wall::caller::NoCaller;
 use toolcell_wall::denials::CallDenials;
 

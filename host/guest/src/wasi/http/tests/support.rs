@@ -16,8 +16,7 @@ use crate::testing::TestDoors;
 use crate::wasi::http::HttpHooks;
 use crate::wasi::http::outside::Worker;
 use crate::wasi::net::OutsideNetGuard;
-use toolcell_sandbox::{GrantSources, GrantedCapabilities};
-use toolcell_sandbox::{HeldSecret, SecretValue};
+use toolcell_sandbox::{GrantSources, GrantedCapabilities, HeldSecret, SecretValue};
 
 /// The grants and limits of a call.
 #[derive(Default)]

@@ -8,28 +8,26 @@ use super::Refused;
 use super::bindings::types as p3;
 
 pub(super) fn error(code: p2::ErrorCode) -> p3::ErrorCode {
-    use p2::ErrorCode as P2;
-    match code {
-        P2::AccessDenied => p3::ErrorCode::AccessDenied,
-        P2::NotSupported => p3::ErrorCode::NotSupported,
-        P2::InvalidArgument => p3::ErrorCode::InvalidArgument,
-        P2::OutOfMemory => p3::ErrorCode::OutOfMemory,
-        P2::Timeout => p3::ErrorCode::Timeout,
-        P2::InvalidState | P2::ConcurrencyConflict | P2::NotInProgress => p3::ErrorCode::InvalidState,
-        P2::AddressNotBindable => p3::ErrorCode::AddressNotBindable,
-        P2::AddressInUse => p3::ErrorCode::AddressInUse,
-        P2::RemoteUnreachable => p3::ErrorCode::RemoteUnreachable,
-        P2::ConnectionRefused => p3::ErrorCode::ConnectionRefused,
-        P2::ConnectionReset => p3::ErrorCode::ConnectionReset,
-        P2::ConnectionAborted => p3::ErrorCode::ConnectionAborted,
-        P2::DatagramTooLarge => p3::ErrorCode::DatagramTooLarge,
-        P2::NewSocketLimit => p3::ErrorCode::Other(Some("the call has as many sockets as it may".to_owned())),
-        P2::Unknown
-        | P2::WouldBlock
-        | P2::NameUnresolvable
-        | P2::TemporaryResolverFailure
-        | P2::PermanentResolverFailure => p3::ErrorCode::Other(None),
+    macro_rules! same_error {
+        ($($name:ident)*) => {
+            match code {
+                $(p2::ErrorCode::$name => p3::ErrorCode::$name,)*
+                p2::ErrorCode::ConcurrencyConflict | p2::ErrorCode::NotInProgress => p3::ErrorCode::InvalidState,
+                p2::ErrorCode::NewSocketLimit => {
+                    p3::ErrorCode::Other(Some("the call has as many sockets as it may".to_owned()))
+                }
+                p2::ErrorCode::Unknown
+                | p2::ErrorCode::WouldBlock
+                | p2::ErrorCode::NameUnresolvable
+                | p2::ErrorCode::TemporaryResolverFailure
+                | p2::ErrorCode::PermanentResolverFailure => p3::ErrorCode::Other(None),
+            }
+        };
     }
+    same_error!(
+        AccessDenied NotSupported InvalidArgument OutOfMemory Timeout InvalidState AddressNotBindable AddressInUse
+        RemoteUnreachable ConnectionRefused ConnectionReset ConnectionAborted DatagramTooLarge
+    )
 }
 
 pub(super) fn refused(error: SocketError) -> Refused {

@@ -6,6 +6,39 @@
 //! | `lookup.rs` | look-ups of names |
 //! | `udp.rs` | UDP sockets |
 //! | `convert.rs`, `bindings.rs` | its types, and what is generated |
+/// The functions of a socket that 0.2 has, too: those of every socket, and these options.
+macro_rules! functions_of_p2 {
+    ($($get:ident as $value:ty = $of_p2:ident, $set:ident;)*) => {
+        fn get_local_address(&mut self, socket: Socket) -> Result<IpSocketAddress> {
+            let address = P2::local_address(self, socket).map_err(refused)?;
+            Ok(convert::address(address.into()))
+        }
+
+        fn get_remote_address(&mut self, socket: Socket) -> Result<IpSocketAddress> {
+            let address = P2::remote_address(self, socket).map_err(refused)?;
+            Ok(convert::address(address.into()))
+        }
+
+        fn get_address_family(&mut self, socket: Socket) -> wasmtime::Result<IpAddressFamily> {
+            P2::address_family(self, socket).map(convert::family_of)
+        }
+
+        $(
+            fn $get(&mut self, socket: Socket) -> Result<$value> {
+                P2::$of_p2(self, socket).map_err(refused)
+            }
+
+            fn $set(&mut self, socket: Socket, value: $value) -> Result<()> {
+                P2::$set(self, socket, value).map_err(refused)
+            }
+        )*
+
+        fn drop(&mut self, socket: Socket) -> wasmtime::Result<()> {
+            P2::drop(self, socket)
+        }
+    };
+}
+
 mod bindings;
 mod convert;
 mod lookup;

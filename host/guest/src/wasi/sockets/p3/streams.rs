@@ -4,7 +4,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use tokio::sync::oneshot;
 use toolcell_walls::door::DATA_BYTES_MAX;
 use wasmtime::component::{Destination, Source, StreamConsumer, StreamProducer, StreamResult};
 use wasmtime::{AsContextMut as _, StoreContextMut};
@@ -12,28 +11,13 @@ use wasmtime_wasi::p2::{OutputStream as _, StreamError};
 
 use super::super::streams::{Input, Output};
 use super::bindings::types::ErrorCode;
+use crate::wasi::p3::outcome::Outcome;
 use crate::wasi::state::CallState;
-
-/// Tells how a direction ended, unless it ended well.
-type Outcome = Option<oneshot::Sender<ErrorCode>>;
-
-fn ends(outcome: &mut Outcome, code: ErrorCode) -> Poll<wasmtime::Result<StreamResult>> {
-    if let Some(outcome) = outcome.take() {
-        let _ = outcome.send(code);
-    }
-    Poll::Ready(Ok(StreamResult::Dropped))
-}
 
 /// Bytes that a guest sends. The other side hears the end when the guest drops its stream.
 pub(super) struct Sending {
-    output: Output,
-    outcome: Outcome,
-}
-
-impl Sending {
-    pub(super) fn new(output: Output, outcome: oneshot::Sender<ErrorCode>) -> Self {
-        Self { output, outcome: Some(outcome) }
-    }
+    pub(super) output: Output,
+    pub(super) outcome: Outcome<ErrorCode>,
 }
 
 impl Drop for Sending {
@@ -56,7 +40,7 @@ impl StreamConsumer<CallState> for Sending {
         match self.output.poll_room(context) {
             Poll::Pending if finish => return Poll::Ready(Ok(StreamResult::Cancelled)),
             Poll::Pending => return Poll::Pending,
-            Poll::Ready(false) => return ends(&mut self.outcome, ErrorCode::ConnectionBroken),
+            Poll::Ready(false) => return self.outcome.ends(ErrorCode::ConnectionBroken),
             Poll::Ready(true) => {}
         }
         let mut source = source.as_direct(store);
@@ -65,7 +49,7 @@ impl StreamConsumer<CallState> for Sending {
         let length = piece.len();
         if length > 0 {
             if self.output.write(Bytes::copy_from_slice(piece)).is_err() {
-                return ends(&mut self.outcome, ErrorCode::ConnectionBroken);
+                return self.outcome.ends(ErrorCode::ConnectionBroken);
             }
             source.mark_read(length);
         }
@@ -75,14 +59,8 @@ impl StreamConsumer<CallState> for Sending {
 
 /// Bytes that a guest receives.
 pub(super) struct Receiving {
-    input: Input,
-    outcome: Outcome,
-}
-
-impl Receiving {
-    pub(super) fn new(input: Input, outcome: oneshot::Sender<ErrorCode>) -> Self {
-        Self { input, outcome: Some(outcome) }
-    }
+    pub(super) input: Input,
+    pub(super) outcome: Outcome<ErrorCode>,
 }
 
 impl Drop for Receiving {
@@ -117,7 +95,7 @@ impl StreamProducer<CallState> for Receiving {
                 Poll::Ready(Ok(StreamResult::Completed))
             }
             Poll::Ready(Err(StreamError::Closed)) => Poll::Ready(Ok(StreamResult::Dropped)),
-            Poll::Ready(Err(error)) => ends(&mut self.outcome, ErrorCode::Other(Some(error.to_string()))),
+            Poll::Ready(Err(error)) => self.outcome.ends(ErrorCode::Other(Some(error.to_string()))),
         }
     }
 }

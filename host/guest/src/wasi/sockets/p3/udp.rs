@@ -1,12 +1,12 @@
 //! UDP sockets of WASI 0.3. A socket is the same as in 0.2. Its tasks send one after the other, and
 //! a packet that is on its way is sent even if its task is given up.
 use tokio::sync::OwnedMutexGuard;
-use wasmtime::component::{Accessor, HasSelf, Resource};
+use wasmtime::component::{Accessor, HasSelf};
 use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode as P2Error;
 
 use super::super::bindings::wasi::sockets::udp::HostUdpSocket as P2;
 use super::super::bindings::wasi::sockets::udp_create_socket::Host as _;
-use super::super::udp::UdpSocket;
+use super::super::udp::Socket;
 use super::super::udp_link::UdpLink;
 use super::Refused;
 use super::bindings::types::{ErrorCode, HostUdpSocket, HostUdpSocketWithStore, IpAddressFamily, IpSocketAddress};
@@ -14,7 +14,6 @@ use super::convert::{self, refused};
 use crate::wasi::state::CallState;
 
 type Result<T> = std::result::Result<T, Refused>;
-type Socket = Resource<UdpSocket>;
 
 fn failed(code: P2Error) -> Refused {
     convert::error(code).into()
@@ -60,46 +59,10 @@ impl HostUdpSocket for CallState {
         self.connect_udp(&socket, None).await.map(drop).map_err(refused)
     }
 
-    fn get_local_address(&mut self, socket: Socket) -> Result<IpSocketAddress> {
-        let address = P2::local_address(self, socket).map_err(refused)?;
-        Ok(convert::address(address.into()))
-    }
-
-    fn get_remote_address(&mut self, socket: Socket) -> Result<IpSocketAddress> {
-        let address = P2::remote_address(self, socket).map_err(refused)?;
-        Ok(convert::address(address.into()))
-    }
-
-    fn get_address_family(&mut self, socket: Socket) -> wasmtime::Result<IpAddressFamily> {
-        P2::address_family(self, socket).map(convert::family_of)
-    }
-
-    fn get_unicast_hop_limit(&mut self, socket: Socket) -> Result<u8> {
-        P2::unicast_hop_limit(self, socket).map_err(refused)
-    }
-
-    fn set_unicast_hop_limit(&mut self, socket: Socket, value: u8) -> Result<()> {
-        P2::set_unicast_hop_limit(self, socket, value).map_err(refused)
-    }
-
-    fn get_receive_buffer_size(&mut self, socket: Socket) -> Result<u64> {
-        P2::receive_buffer_size(self, socket).map_err(refused)
-    }
-
-    fn set_receive_buffer_size(&mut self, socket: Socket, value: u64) -> Result<()> {
-        P2::set_receive_buffer_size(self, socket, value).map_err(refused)
-    }
-
-    fn get_send_buffer_size(&mut self, socket: Socket) -> Result<u64> {
-        P2::send_buffer_size(self, socket).map_err(refused)
-    }
-
-    fn set_send_buffer_size(&mut self, socket: Socket, value: u64) -> Result<()> {
-        P2::set_send_buffer_size(self, socket, value).map_err(refused)
-    }
-
-    fn drop(&mut self, socket: Socket) -> wasmtime::Result<()> {
-        P2::drop(self, socket)
+    functions_of_p2! {
+        get_unicast_hop_limit as u8 = unicast_hop_limit, set_unicast_hop_limit;
+        get_receive_buffer_size as u64 = receive_buffer_size, set_receive_buffer_size;
+        get_send_buffer_size as u64 = send_buffer_size, set_send_buffer_size;
     }
 }
 

@@ -93,7 +93,7 @@ impl Sources {
         if found.records.is_empty() || (run.is_none() && !is_of_this_run) {
             return None;
         }
-        let recent = if is_of_this_run { self.activity.running.recent().find(call) } else { None };
+        let recent = if is_of_this_run { self.activity.running.recent.find(call) } else { None };
         let link = CallLink { id: id.to_owned(), number: call };
         let mut page = CallPage { chain, ..self.call_page(link, &found, recent.as_deref()) };
         if let Err(problem) = read {
@@ -137,7 +137,7 @@ impl Sources {
         let same = [
             (component.name(), "component"),
             (component.digest(), "component_digest"),
-            (component.policy_digest(), "policy_digest"),
+            (&component.policy_digest, "policy_digest"),
         ];
         let may_be_task = tools.get(index)?.task() != TaskPlan::Never;
         let is_it = same.iter().all(|(served, key)| *served == text(start, key));

@@ -78,7 +78,7 @@ impl Sources {
     }
 
     fn token(&self, entry: &TokenEntry) -> TokenRow {
-        let known = self.authenticator.as_ref().and_then(|authenticator| authenticator.tokens());
+        let known = self.authenticator.as_ref().and_then(|authenticator| authenticator.tokens.as_deref());
         TokenRow {
             id: token_id(entry),
             name: entry.name.clone(),

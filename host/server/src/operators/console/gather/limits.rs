@@ -22,7 +22,7 @@ impl<'a> ToolLimits<'a> {
     /// For this tool. `written` is the current manifest file.
     pub fn of(offer: &'a ToolOffer<'a>, limits: &'a Limits, written: Option<&'a WrittenManifest>) -> Self {
         let used = offer.meters().used();
-        let proposal = (used.answered() > 0).then(|| Proposal::of(&used.peak()));
+        let proposal = (used.answered > 0).then(|| Proposal::of(&used.peak()));
         Self { offer, limits, written, used, proposal }
     }
 
@@ -33,13 +33,13 @@ impl<'a> ToolLimits<'a> {
 
     /// The number of measured calls.
     pub fn measured(&self) -> MeasuredCalls {
-        let all = self.used.calls();
-        MeasuredCalls { all, newest: all.min(NEWEST_CALLS as u64), answered: self.used.answered() }
+        let all = self.used.calls;
+        MeasuredCalls { all, newest: all.min(NEWEST_CALLS as u64), answered: self.used.answered }
     }
 
     /// The manifest lines that set the proposed limits.
     pub fn proposal(&self) -> Option<String> {
-        let calls = match self.used.answered() {
+        let calls = match self.used.answered {
             1 => "1 call".to_owned(),
             calls => format!("{calls} calls"),
         };

@@ -149,7 +149,7 @@ fn asking(written: Option<(&WrittenManifest, &Grants)>) -> Reach {
 
 fn tool_row(offer: &ToolOffer<'_>, quarantined: bool) -> ToolRow {
     let definition = offer.tool().definition();
-    let outcomes: Vec<_> = offer.meters().outcomes().collect();
+    let outcomes: Vec<_> = offer.meters().outcomes.read().collect();
     let calls: u64 = outcomes.iter().map(|(_, count)| count).sum();
     let errors: u64 = outcomes.iter().filter(|(outcome, _)| outcome.is_error()).map(|(_, count)| count).sum();
     ToolRow {

@@ -64,7 +64,10 @@ fn a_result_that_the_output_schema_refuses_is_not_recorded_as_ok() {
     let mut host = TestHost::recording(&manifest_of(&["liar"]));
     for (tool, why) in [
         ("not_json", ""),
-        ("number_too_large", "its structured content is a number at byte 9 is too large for a 64-bit float"),
+        (
+            "number_too_large",
+            "its structured content cannot be taken: a number at byte 9 is too large for a 64-bit float",
+        ),
         ("wrong_type", "its structured content does not fit its output schema:\n- (root): must be of type object"),
         ("nothing_structured", "its output schema asks for structured content, and there is none"),
     ] {
@@ -412,6 +415,20 @@ fn without_a_file_the_audit_of_the_manifest_is_read() {
     let named = folder.manifest();
     let shown = audit(&elsewhere, &["show", "--json", "--manifest", named.to_str().unwrap()]);
     assert!(shown.succeeded().contains("call.finished"), "{shown:?}");
+    // The manifest elsewhere names none: the audit of this folder is another server's.
+    let silent = Folder::with_manifest(&manifest_of(&["good"]));
+    let silent = silent.manifest();
+    let silent = silent.to_str().unwrap();
+    folder.write("audit.jsonl", folder.read("records/calls.jsonl"));
+    let narrow = ["policy", "suggest", "--narrow", "--days", "0"];
+    for command in [&["audit", "verify"][..], &["audit", "show"], &["audit", "tail"], &["usage"], &narrow] {
+        let refused = Command::in_folder(&folder, &[command, &["--manifest", silent]].concat()).run();
+        let said = refused.failed_with(1);
+        assert!(said.contains(&format!("{silent} keeps no audit")) && said.contains("name the audit"), "{command:?}");
+        assert_eq!(refused.stdout, "", "{command:?}");
+    }
+    let fuzzed = Command::in_folder(&folder, &["policy", "fuzz", "--manifest", silent]).run();
+    assert!(fuzzed.succeeded().contains("0 calls known"), "{fuzzed:?}");
     folder.write("toolcell.toml", "version = 1\nnonsense");
     assert!(audit(&folder, &["verify"]).failed_with(1).contains("has problems; `toolcell check` shows them"));
     assert_eq!(audit(&folder, &["verify", "records/calls.jsonl"]).code(), 0);

@@ -11,7 +11,9 @@ mod encode;
 
 use std::time::{Duration, Instant};
 
-use encode::{component, function, globals, inner_module, levels, list, module, number, section, signed, times};
+use encode::{
+    component, costly, function, globals, inner_module, levels, list, module, number, resources, section, signed, times,
+};
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, Saving, TestHost, fixture_bytes, manifest_of, telling_usage};
 
@@ -43,8 +45,9 @@ fn made(module: Vec<u8>, count: usize) -> Vec<u8> {
 /// A component that exports the function of a core module, as a tool does.
 fn tool(mut function: Vec<Vec<u8>>) -> Vec<u8> {
     let name = encode::extern_name("f");
-    // The module's export lies between its function and the code.
-    function.insert(2, section(7, &[1, 1, b'f', 0, 0]));
+    // The module's export lies before elements and code.
+    let place = function.iter().position(|section| section[0] > 7).unwrap_or(function.len());
+    function.insert(place, section(7, &[1, 1, b'f', 0, 0]));
     component(&[
         section(1, &module(&function)),
         times(2, 1, &[0x00, 0x00, 0x00]),
@@ -93,7 +96,9 @@ fn bombs() -> Vec<Bomb> {
     let core = [inner_module(&[]), list(2, &[[0x00, 0x00, 0x00]])];
     let inside = [TOO_MUCH, "too many components and types inside each other: at least 33, at most 32"];
     let hosted = [TOO_MUCH, "bytes of the host's memory for one instance"];
-    vec![
+    let code = costly().into_iter();
+    let code = code.map(|(what, sections)| Bomb(what, tool(sections), [TOO_MUCH, "units of work for the compiler"]));
+    let mut bombs = vec![
         Bomb("types of components inside each other", nested(&[0x41, 1, 1], 5_000), inside),
         Bomb("types of instances inside each other", nested(&[0x42, 1, 1], 5_000), inside),
         Bomb("both, and more of them", nested(&[0x41, 1, 1, 0x42, 1, 1], 400_000), inside),
@@ -129,7 +134,14 @@ fn bombs() -> Vec<Bomb> {
         Bomb("ifs inside each other", blocks(&[0x41, 0x00, 0x04, 0x40], 50_000), [TOO_MUCH, "in one function"]),
         Bomb("loops inside each other", blocks(&[0x03, 0x40], 50_000), [TOO_MUCH, "in one function"]),
         Bomb("locals that live through loops", loops(40_000, 40_000), [TOO_MUCH, "units of work for the compiler"]),
-    ]
+        Bomb(
+            "imports of resources",
+            resources(80_000),
+            [TOO_MUCH, "too many imports and exports: at least 10001, at most 10000"],
+        ),
+    ];
+    bombs.extend(code);
+    bombs
 }
 
 #[test]

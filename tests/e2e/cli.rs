@@ -398,13 +398,14 @@ fn a_recording_and_a_bundle_never_take_the_place_of_the_manifest() {
 
 #[test]
 fn check_warns_of_what_a_start_would_not_find() {
-    let settings = "[server]\nstate_key = \"file:no.key\"\n[http]\ntokens = \"no.jsonl\"\n";
+    let settings =
+        "[server]\nstate_key = \"file:no.key\"\n[http]\ntokens = \"no.jsonl\"\n[audit]\nfile = \"none/a.jsonl\"\n";
     let folder = Folder::with_manifest(&format!("{}\n{settings}", manifest_of(&["good"])));
     let checked = run(&folder, &["check", "--json"]);
     let problems = checked.json()["problems"].clone();
     let said: Vec<&str> = problems.as_array().unwrap().iter().map(|it| it["message"].as_str().unwrap()).collect();
     assert_eq!(checked.code(), 0, "{said:?}");
-    for name in ["serving fails: state_key: ", "serving fails: [http] tokens: "] {
+    for name in ["serving fails: state_key: ", "serving fails: [http] tokens: ", "serving fails: [audit] file: "] {
         assert!(said.iter().any(|message| message.starts_with(name)), "no {name:?} in {said:?}");
     }
     assert_eq!(run(&folder, &["check", "--strict"]).code(), 1);

@@ -213,6 +213,16 @@ fn a_result_that_has_no_json_form_is_an_error_and_never_null() {
 }
 
 #[test]
+fn tools_as_a_value_are_shown_and_make_no_calls() {
+    let mut host = host("calls = ['echo']");
+    let code = "console.log(tools, `${tools}`, tools + ''); await tools; return {tools}";
+    let answer = run(&mut host, code);
+    assert_eq!(answer.structured()["console"], "{} [tools] [tools]");
+    assert_eq!(answer.structured()["result"], json!({"tools": {}}));
+    assert_eq!(of(&host.audit(), "call.started").len(), 1, "the script alone");
+}
+
+#[test]
 fn a_script_that_leaves_calls_behind_fails_and_says_which() {
     let mut host = host("calls = ['echo', 'add']");
     for (code, expected) in [

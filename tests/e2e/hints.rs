@@ -101,6 +101,18 @@ fn the_command_behind_each_load_error_mends_it() {
     assert_eq!(commands(refused.failed_with(1)), ["toolcell token new NAME"], "{refused:?}");
     types(&callers, "toolcell token new NAME");
     assert!(callers.read("tokens.jsonl").contains("NAME"));
+    // No command mends a file of them that is there.
+    let line = callers.read("tokens.jsonl");
+    for content in ["no token's line\n".to_owned(), line.repeat(1024 * 1024 / line.len() + 1)] {
+        callers.write("tokens.jsonl", content);
+        for command in [&["serve", "--http", "127.0.0.1:0"][..], &["check"]] {
+            let said = run(&callers, command);
+            let text = format!("{}{}", said.stdout, said.stderr);
+            assert_eq!(commands(&text), [""; 0], "{said:?}");
+            let hint = "it must be a regular file that the server's user can read, with one line for each token";
+            assert!(text.contains(hint), "{said:?}");
+        }
+    }
 }
 
 #[test]
@@ -123,6 +135,68 @@ fn the_command_behind_a_component_of_a_registry_gets_it() {
     // A store without it.
     std::fs::remove_dir_all(folder.path().join("store")).unwrap();
     mends(&folder, &["check"], "toolcell pull");
+}
+
+#[test]
+fn a_command_names_the_manifest_that_it_is_about() {
+    // The current folder has a manifest of its own, which no command is about.
+    let own = "version = 1\n[http]\ntokens = \"tokens.jsonl\"\n";
+    let folder = Folder::with_manifest(own);
+    let before = folder.read("toolcell.toml");
+    folder.write("qu ar/components/good.wasm", fixture_bytes("good"));
+    folder.write("qu ar/components/reach_http.wasm", fixture_bytes("reach_http"));
+    let other = "qu ar/q.toml";
+    let words = "--manifest 'qu ar/q.toml'";
+    let serve = ["serve", "--locked", "-m", other];
+    let all = format!("{}\n[server]\nstart = \"all\"\n", manifest_of(&["good"]));
+    folder.write(other, format!("{all}[http]\ntokens = \"tokens.jsonl\"\n"));
+    let refused = run(&folder, &["serve", "--http", "127.0.0.1:0", "-m", other]);
+    let command = format!("toolcell token new NAME {words}");
+    assert_eq!(commands(refused.failed_with(1)), [command.as_str()], "{refused:?}");
+    types(&folder, &command);
+    assert!(folder.read("qu ar/tokens.jsonl").contains("NAME") && !folder.path().join("tokens.jsonl").exists());
+    let again = run(&folder, &["token", "new", "NAME", "-m", other]);
+    let _ = again.succeeded();
+    let revokes = format!("`toolcell token revoke NAME --older {words}`");
+    assert!(again.stderr.contains(&revokes), "{again:?}");
+    assert!(run(&folder, &["token", "new", "NAME", "-m", other]).failed_with(1).contains(&revokes));
+
+    folder.write(other, &all);
+    mends(&folder, &serve, &format!("toolcell lock {words}"));
+    folder.write("qu ar/components/good.wasm", fixture_bytes("loops"));
+    let refused = run(&folder, &serve);
+    let told = commands(refused.failed_with(1));
+    assert_eq!(told[0], format!("toolcell approve good {words}"), "{refused:?}");
+    let unknown = run(&folder, &["approve", "nobody", "-m", other]);
+    assert_eq!(commands(&unknown.stderr), [format!("toolcell list {words}")], "{unknown:?}");
+    types(&folder, &told[0]);
+    assert_eq!(run(&folder, &serve).code(), 0);
+
+    let secret = "[components.reach_http.network]\nhttp = [\"GET https://api.example.com/*\"]\n\
+                  [components.reach_http.secrets]\n\
+                  KEY = { from = \"file:my key.txt\", header = \"X-Key\", for = \"https://api.example.com\" }\n";
+    folder.write(other, format!("{}{secret}", manifest_of(&["reach_http"])));
+    folder.write("qu ar/my key.txt", "sesame");
+    let mode = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(folder.path().join("qu ar/my key.txt"), mode).unwrap();
+    mends(&folder, &["check", "-m", other], "chmod 600 'qu ar/my key.txt'");
+
+    // Nothing is at this address: the hints alone count.
+    let reference = "oci://127.0.0.1:1/acme/good:1";
+    let digest = format!("@sha256:{}", "0".repeat(64));
+    for (digest, command) in
+        [("", format!("toolcell add {reference} --name good {words}")), (&digest, format!("toolcell pull {words}"))]
+    {
+        let source = format!("[components.good]\nsource = \"{reference}{digest}\"\n");
+        folder.write(other, format!("version = 1\n[server]\nstore = \"store\"\n{source}"));
+        // The path may also follow the command.
+        for named in [&["check", "-m", other][..], &["check", other], &["check", "--json", other]] {
+            let refused = run(&folder, named);
+            let said = format!("{}{}", refused.stdout, refused.stderr);
+            assert!(refused.code() == 1 && said.contains(&format!("`{command}`")), "{named:?}: {refused:?}");
+        }
+    }
+    assert_eq!(folder.read("toolcell.toml"), before);
 }
 
 /// A command that is refused, whose hint is this one command, succeeds after it.

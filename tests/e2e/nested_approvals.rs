@@ -6,10 +6,10 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolcell_tests::{Answer, Folder, Saving, TestHost, alone, manifest_of};
+use toolcell_tests::{Answer, Folder, Saving, TestHost, alone, manifest_of, patience};
 
 /// A person must approve `add`. `keyvalue` counts: its state is the proof of how often a call ran.
 fn manifest(lines: &str) -> String {
@@ -109,6 +109,13 @@ fn began(host: &TestHost) -> Vec<String> {
     let records = host.audit();
     let started = records.iter().filter(|record| record["event"] == "call.started");
     started.map(|record| record["tool"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The answers to questions, in order.
+fn answers(host: &TestHost) -> Vec<String> {
+    let records = host.audit();
+    let asked = records.iter().filter(|record| record["event"] == "call.asked");
+    asked.map(|record| record["answer"].as_str().unwrap().to_owned()).collect()
 }
 
 const GONE: &str = "this run cannot go on: it went on already, its time is over, or the host that kept its log is gone. \
@@ -414,6 +421,46 @@ fn a_legacy_client_is_asked_while_the_run_waits_and_may_allow_more_of_it() {
     let content = json!({"allow": "run", "calls": 5});
     host.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": content}}));
     assert!(!host.answer_to(&id).everything().contains("refused"));
+}
+
+#[test]
+fn an_answer_that_is_remembered_holds_for_the_calls_that_wait_to_be_asked_about() {
+    let remembered = manifest("").replace("approval = \"always\"\n", "approval = \"always\"\nremember = \"10m\"\n");
+    let folder = Folder::with_manifest(&remembered);
+    key_in(&folder);
+    let mut host = TestHost::recording_in(folder, &[]);
+    host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));
+    let calls: Vec<Value> = (0..5).map(add).collect();
+    let id = host.start_call("relay_all", json!({"calls": calls}));
+    let asked = host.next_of("elicitation/create");
+    let content = json!({"allow": "remember"});
+    host.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": content}}));
+    assert!(!host.answer_to(&id).everything().contains("refused"));
+    let mut answers = answers(&host);
+    answers.sort_unstable();
+    assert_eq!(answers, ["accepted", "remembered", "remembered", "remembered", "remembered"]);
+}
+
+#[test]
+fn a_run_that_is_cancelled_asks_nothing_more() {
+    let mut host = host("");
+    host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));
+    let calls: Vec<Value> = (0..5).map(add).collect();
+    let id = host.start_call("relay_all", json!({"calls": calls}));
+    let asked = host.next_of("elicitation/create");
+    let until = Instant::now() + patience();
+    while began(&host).iter().filter(|tool| *tool == "add").count() < 5 {
+        assert!(Instant::now() < until, "{:?}", began(&host));
+    }
+    host.cancel(&id);
+    assert_eq!(host.next_of("notifications/cancelled")["params"]["requestId"], asked["id"]);
+    while answers(&host).len() < 5 {
+        assert!(Instant::now() < until, "{:?}", answers(&host));
+    }
+    assert!(answers(&host).iter().all(|answer| answer == "cancelled"), "{:?}", answers(&host));
+    host.still_works();
+    let after = host.kept();
+    assert!(after.iter().all(|frame| frame["method"] != "elicitation/create"), "{after:#?}");
 }
 
 #[test]

@@ -200,6 +200,15 @@ fn requests_go_where_the_rules_say_and_nowhere_else() {
 }
 
 #[test]
+fn what_the_host_keeps_of_an_unsent_request_is_bounded() {
+    let server = HttpServer::start();
+    let mut host = fetching(&server, "");
+    let mut fetched = |bytes: usize| outcome(&host.call("fetch", get(format!("http://{}/x", "a".repeat(bytes)))));
+    assert_eq!(fetched((8 << 10) + 1), Err("authority".to_owned()));
+    assert_ne!(fetched(8 << 10), Err("authority".to_owned()));
+}
+
+#[test]
 fn requests_and_their_bytes_are_counted_and_end_with_their_call() {
     let server = HttpServer::start();
     let mut host = fetching(&server, "http_requests = 3\negress = \"64KiB\"\ningress = \"64KiB\"\ndeadline = \"5s\"\n");

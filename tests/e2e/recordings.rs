@@ -428,3 +428,19 @@ fn resources_prompts_and_completions_that_run_a_component_are_recorded_and_repla
         let _ = Command::in_folder(&folder, &["replay", &file]).run().succeeded();
     }
 }
+
+#[test]
+fn calls_recordings_and_explanations_name_the_resources_of_a_component_in_one_way() {
+    let manifest = manifest_of(&["resources"]).replace("[components.resources]", "[components.wiki]");
+    let folder = Folder::with_manifest(&manifest);
+    let run = |arguments: &[&str]| Command::in_folder(&folder, arguments).run();
+    let called = run(&["call", "resources/wiki", r#"{"uri":"own:///index"}"#, "--record", "index.jsonl"]);
+    assert!(called.succeeded().contains("disk"), "{called:?}");
+    let replayed = run(&["replay", "index.jsonl"]);
+    assert!(replayed.succeeded().contains("resources/wiki"), "{replayed:?}");
+    let explain = |name: &str| run(&["policy", "explain", name, "read /notes/a.txt"]).succeeded().to_owned();
+    assert!(explain("resources/wiki").starts_with("denied: read /notes/a.txt"));
+    assert_eq!(explain("resources/wiki"), explain("wiki/resources"));
+    let other = run(&["policy", "explain", "resources/other", "read /notes/a.txt"]);
+    assert!(other.failed_with(1).contains("has no tool \"resources/other\""), "{other:?}");
+}

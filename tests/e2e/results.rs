@@ -20,9 +20,15 @@ fn structured_content_that_is_none_becomes_an_error() {
         ("empty_json", not_json("EOF while parsing a value at line 1 column 0")),
         (
             "number_too_large",
-            unusable("number_too_large", "structured content is a number at byte 9 is too large for a 64-bit float"),
+            unusable(
+                "number_too_large",
+                "structured content cannot be taken: a number at byte 9 is too large for a 64-bit float",
+            ),
         ),
-        ("lone_surrogate", unusable("lone_surrogate", "structured content is an unpaired surrogate at byte 10")),
+        (
+            "lone_surrogate",
+            unusable("lone_surrogate", "structured content cannot be taken: an unpaired surrogate at byte 10"),
+        ),
         ("twice_the_key", unusable("twice_the_key", "structured content has the key \"count\" twice in one object")),
         ("wrong_type", unfit("wrong_type", "(root): must be of type object")),
         ("non_conforming", unfit("non_conforming", "/count: must be at least 1")),
@@ -43,7 +49,7 @@ fn structured_content_that_is_none_becomes_an_error() {
 fn structured_content_may_nest_as_deep_as_a_frame_but_no_deeper() {
     let mut host = TestHost::serving(&["good", "hungry"]);
     assert_eq!(host.call("deep_structured", json!({"depth": 100})).text(), "[".repeat(100) + &"]".repeat(100));
-    let expected = "The result of deep_structured is unusable: its structured content is nested deeper than 120 levels at byte 120";
+    let expected = "The result of deep_structured is unusable: its structured content cannot be taken: nested deeper than 120 levels at byte 120";
     for depth in [200, 30_000] {
         assert_eq!(host.call("deep_structured", json!({"depth": depth})).error_text(), expected);
         host.still_works();

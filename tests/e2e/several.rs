@@ -1,6 +1,8 @@
 //! Several processes of one manifest, as bridges and editors start them: what tools keep is one
 //! state for all, and an address that only one can have names the process that has it.
 
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, TestHost, alone};
 
@@ -98,4 +100,27 @@ fn an_address_that_is_taken_names_the_process_that_has_it() {
     let ended = Command::in_folder(&folder, &["serve", "--http", &at]).run();
     let names = format!("process {} (toolcell) listens there", unix.process_id());
     assert!(ended.stderr.contains(&names), "{ended:?}");
+}
+
+#[test]
+fn a_file_that_is_not_a_socket_is_not_replaced_by_one() {
+    let _alone = alone("the files of one process");
+    let folder = Folder::with_manifest("version = 1\n[components.good]\nsource = \"components/good.wasm\"\n");
+    let manifest = folder.read("toolcell.toml");
+    folder.write("file", "precious");
+    symlink("file", folder.path().join("link")).unwrap();
+    // A control socket stands in no other folder.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    for name in ["toolcell.toml", "file", "link"] {
+        let path = folder.path().join(name).display().to_string();
+        for options in [["--http", &format!("unix:{path}")], ["--control", &path]] {
+            let ended = Command::in_folder(&folder, &[&["serve"], &options[..]].concat()).run();
+            let said = format!("{name}: what is there is not a socket; move it away, or name another path");
+            let said = if options[0] == "--http" { said.replacen(':', " cannot be listened on:", 1) } else { said };
+            assert!(ended.stderr.contains(&said) && ended.code() != 0, "{options:?}: {ended:?}");
+        }
+    }
+    assert_eq!(folder.read("toolcell.toml"), manifest);
+    assert_eq!(folder.read("link"), "precious");
+    assert!(folder.path().join("link").is_symlink());
 }

@@ -86,6 +86,17 @@ fn a_wrong_option_is_named_and_no_line_of_a_file_that_nobody_has() {
         assert!(said.contains(words), "{arguments:?}: no {words:?} in\n{said}");
         assert!(!said.contains("(command line):") && !said.contains("toolcell.toml:"), "{arguments:?}:\n{said}");
     }
+    // A call ends with the same codes as a server.
+    for (arguments, code) in [
+        (["--mount", "/data"], 2),
+        (["--env", "=x"], 2),
+        (["--allow", "launch rockets"], 2),
+        (["--mount", "/data=./none"], 1),
+    ] {
+        let call = ["call", "echo", r#"{"text":"x"}"#, "-m", "good.wasm"];
+        let finished = run(&folder, &[&call[..], &arguments].concat());
+        assert!(finished.failed_with(code).contains("error: "), "{arguments:?}: {finished:?}");
+    }
 }
 
 #[test]

@@ -346,6 +346,26 @@ fn a_legacy_client_is_asked_while_it_waits_for_the_result() {
 }
 
 #[test]
+fn the_newest_wait_for_a_task_is_asked_and_once_it_ends_the_one_before_it() {
+    let (mut host, _) = legacy("");
+    let id = legacy_begin(&mut host, "confirm_delete", json!({}), 60_000)["taskId"].clone();
+    let first = host.start("tasks/result", json!({"taskId": id}));
+    let mut question = host.next_of("elicitation/create");
+    let second = host.start("tasks/result", json!({"taskId": id}));
+    for _ in 0..2 {
+        let next = host.next_of("elicitation/create");
+        let withdrawn = host.next_of("notifications/cancelled");
+        assert_eq!(withdrawn["params"]["requestId"], question["id"], "one question is open at a time");
+        question = next;
+        host.cancel(&second);
+    }
+    let answer = json!({"action": "accept", "content": {"confirm": true}});
+    host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+    let result = host.reply_to(&first)["result"].clone();
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("true"), "{result}");
+}
+
+#[test]
 fn lists_of_tasks_have_pages_and_older_revisions_have_no_tasks() {
     let (mut host, _) = legacy("[server]\npage_size = 2");
     let begun: Vec<Value> =

@@ -120,6 +120,32 @@ fn two_components_share_the_quota_of_one_folder() {
 }
 
 #[test]
+fn folders_nested_deeply_within_a_quota_stop_nobody() {
+    let mount = "filesystem]\n\"/out\" = { path = \"out\", access = \"write\", quota = \"64KiB\", files = 500 }\n";
+    let mut host = serving(&format!(
+        "[components.one.{mount}[components.two]\nsource = \"components/reach_files.wasm\"\nprefix = \"two_\"\n\
+         [components.two.{mount}"
+    ));
+    let nested = |depth: usize| format!("/out/{}", vec!["d"; depth].join("/"));
+    let steps: Vec<Value> = (1..=100).map(|depth| json!({"do": "mkdir", "path": nested(depth)})).collect();
+    let made = came_to(&host.call("steps", json!({"steps": steps})));
+    assert_eq!(made, json!({"ok": vec![json!({"ok": null}); 100]}));
+    let answers = |host: &mut TestHost| {
+        for round in 0..20 {
+            for tool in ["write", "two_write"] {
+                let written = host.call(tool, json!({"path": format!("{}/file", nested(100)), "bytes": "x"}));
+                assert_eq!(came_to(&written), json!({"ok": 1}), "{tool} {round}");
+            }
+        }
+        host.still_works();
+    };
+    answers(&mut host);
+    // The next process counts what is there before anything else.
+    let mut host = TestHost::recording_in(host.ends_leaving_its_folder(), &[]);
+    answers(&mut host);
+}
+
+#[test]
 fn scratch_space_is_gone_with_its_call_and_with_a_process_that_is_killed() {
     let folder = staged("[components.one.filesystem]\n\"/tmp\" = { scratch = \"1GiB\" }\n");
     folder.make("temporary");

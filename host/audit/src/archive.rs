@@ -201,7 +201,7 @@ impl Archive {
             return Ok(None);
         }
         if opened.is_empty() {
-            return Err(io::ErrorKind::NotFound.into());
+            return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such file"));
         }
         opened.reverse();
         Ok(Some(Self { files: opened, lacks_current: was.is_none() }))

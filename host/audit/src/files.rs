@@ -215,13 +215,16 @@ impl Files {
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`]: it is not a regular file. Otherwise an error of the system.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let other = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
     if !fs::metadata(path)?.is_file() {
-        return Err(other());
+        return Err(not_regular());
     }
     let file = File::open(path)?;
     // The path may have come to name another file.
-    if file.metadata()?.is_file() { Ok(file) } else { Err(other()) }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+}
+
+pub(crate) fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
 }
 
 pub(crate) fn exists(path: &Path) -> io::Result<bool> {

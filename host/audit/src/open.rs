@@ -2,11 +2,11 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use crate::chain::{GENESIS, Hash, LINE_START};
-use crate::files::{FILES_MAX, Files, Identity, exists, found, open_regular};
+use crate::files::{FILES_MAX, Files, Identity, exists, found, not_regular, open_regular};
 use crate::settings::Settings;
 use crate::sink::OpenError;
 use crate::tail::{self, Tail};
@@ -22,8 +22,7 @@ const ATTEMPTS_MAX: u32 = 16;
 #[derive(Debug)]
 pub(crate) struct FoundAudit {
     pub(crate) file: File,
-    /// True for a regular file, which can be locked, truncated and rotated, unlike a pipe or a
-    /// device.
+    /// True for a regular file, which can be locked, truncated and rotated, unlike a device.
     pub(crate) is_regular: bool,
     pub(crate) length_bytes: u64,
     /// The number and the hash of the last record.
@@ -71,8 +70,13 @@ pub(crate) fn create(path: &Path) -> io::Result<Result<File, OpenError>> {
 fn locked(files: &Files) -> Result<File, OpenError> {
     for _ in 0..ATTEMPTS_MAX {
         if let Some(file) = found(reading().open(files.current()))? {
-            if !file.metadata()?.is_file() {
+            let kind = file.metadata()?.file_type();
+            if kind.is_char_device() {
                 return Ok(file);
+            }
+            if !kind.is_file() {
+                // A FIFO that nobody reads would hold up every call once it is full.
+                return Err(OpenError::Io(not_regular()));
             }
             lock(&file)?;
             if Identity::at(files.current())? == Some(Identity::of(&file)?) {
@@ -118,6 +122,7 @@ fn check_closed(files: &Files, keep: u32) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Reads as well as it appends, so that opening a FIFO does not wait for a reader.
 fn reading() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).append(true);

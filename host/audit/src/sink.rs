@@ -85,14 +85,15 @@ pub enum OpenError {
     Sink(#[from] SinkError),
 }
 
-/// Why an event could not be recorded. The recorded action must not happen.
+/// Why an event could not be recorded. The recorded action must not happen. The messages follow
+/// what the caller says of it, such as "the audit cannot be written".
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
     /// The record was not written, or cut off again; or no new file could be begun.
-    #[error("the audit cannot be written: {0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// A part of a record could not be cut off: nothing more is written after it.
-    #[error("the audit has a torn record and cannot be continued")]
+    #[error("it has a torn record and cannot be continued")]
     Broken,
     /// The record would exceed [`RECORD_BYTES_MAX`].
     #[error("the audit record has {bytes} bytes, at most {RECORD_BYTES_MAX} are allowed")]

@@ -202,6 +202,19 @@ fn a_full_disk_refuses_each_record() {
 }
 
 #[test]
+fn a_fifo_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("audit.jsonl");
+    let link = folder.path().join("link");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    std::os::unix::fs::symlink(&fifo, &link).unwrap();
+    for path in [&fifo, &link] {
+        let error = Sink::open(path).unwrap_err();
+        assert_eq!(error.to_string(), "cannot open the audit file: not a regular file");
+    }
+}
+
+#[test]
 fn a_record_too_large_is_refused_and_the_chain_goes_on() {
     let folder = folder();
     let (sink, _) = Sink::open(&folder.file).unwrap();

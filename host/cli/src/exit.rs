@@ -6,6 +6,7 @@ use toolcell_policy::AdvisedFault;
 use toolcell_server::control::Unreachable;
 use toolcell_server::lock::LockError;
 use toolcell_server::login::LoginError;
+use toolcell_server::shell;
 
 use crate::terminal::{self, StdoutClosed};
 
@@ -82,7 +83,8 @@ impl Failure {
     pub fn report(&self, as_json: bool) -> anyhow::Result<Exit> {
         let hint = Some(self.hint.as_str()).filter(|hint| !hint.is_empty());
         if as_json {
-            let problem = Some(self.message.as_str()).filter(|message| !message.is_empty());
+            let problem = Some(shell::named(&self.message)).filter(|message| !message.is_empty());
+            let hint = hint.map(shell::named);
             let mut answer = json!({"ok": false, "problem": problem, "hint": hint});
             if let Some(members) = answer.as_object_mut() {
                 members.extend(self.more.iter().cloned());
@@ -142,10 +144,25 @@ impl Exit {
             if is_closed_stdout(&error) {
                 return Self::Done;
             }
-            terminal::error(&format!("{error:#}"), None);
+            terminal::error(&causes(&error), None);
             Self::HostFailed
         })
     }
+}
+
+/// An error and its causes, without a cause that the one before already ends with.
+fn causes(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |mut text, cause| {
+        let cause = cause.to_string();
+        if text.is_empty() {
+            return cause;
+        }
+        if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+        text
+    })
 }
 
 fn is_closed_stdout(error: &anyhow::Error) -> bool {
@@ -161,5 +178,21 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::HostFailed => 3,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context as _, anyhow};
+
+    use super::*;
+
+    #[test]
+    fn a_cause_that_the_error_ends_with_is_not_said_twice() {
+        let full = || anyhow!("no space left");
+        let doubled = full().context("the file: no space left").context("the audit cannot be written");
+        assert_eq!(causes(&doubled), "the audit cannot be written: the file: no space left");
+        let plain: anyhow::Result<()> = Err(full()).context("the file cannot be written");
+        assert_eq!(causes(&plain.unwrap_err()), "the file cannot be written: no space left");
     }
 }

@@ -17,6 +17,18 @@ const SHOWN_MAX: usize = 12;
 /// The name of a component's resources where people name a tool.
 const RESOURCES: &str = "resources";
 
+/// The name of a component's completions in records.
+const COMPLETION: &str = "completion";
+
+/// An export of a component that is neither a tool nor a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unlisted<'a> {
+    /// What it is: `resources` or `completion`.
+    pub export: &'a str,
+    /// The component's name.
+    pub component: &'a str,
+}
+
 /// Loads these components of a manifest. Returns what each lists, or why it cannot be loaded.
 ///
 /// # Errors
@@ -62,6 +74,13 @@ fn is_beside(name: &str) -> bool {
     name.contains('/') || name == RESOURCES
 }
 
+/// The component and the export behind `resources/COMPONENT` or `completion/COMPONENT`, as calls,
+/// records and the lock name what no client lists.
+pub fn unlisted(name: &str) -> Option<Unlisted<'_>> {
+    let (export, component) = name.split_once('/')?;
+    [RESOURCES, COMPLETION].contains(&export).then_some(Unlisted { export, component })
+}
+
 /// Checks that a component has a tool of this own name, if the component can be loaded.
 ///
 /// # Errors
@@ -95,6 +114,16 @@ mod tests {
     use toolcell_server::catalog::ToolNames;
 
     use super::*;
+
+    #[test]
+    fn what_no_client_lists_is_named_as_in_records() {
+        let resources = Unlisted { export: "resources", component: "wiki" };
+        assert_eq!(unlisted("resources/wiki"), Some(resources));
+        assert_eq!(unlisted("completion/wiki").map(|found| found.component), Some("wiki"));
+        for other in ["wiki/resources", "prompt/study", "resources"] {
+            assert_eq!(unlisted(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_tool_is_named_by_its_own_name_and_a_slip_is_guessed() {

@@ -121,10 +121,8 @@ fn open_with_rights(
     show: impl Fn(&Opened),
 ) -> anyhow::Result<(ManifestFile, Ready)> {
     if sketch::is_component(path) {
-        return match Sketch::of(&[path.to_owned()], rights, Path::new("."), code) {
-            Ok(sketch) => open_sketch_or_report(&sketch, None, options),
-            Err(failure) => failure.report(false).and_then(|_| ready_or_said(None)),
-        };
+        let sketch = Sketch::of(&[path.to_owned()], rights, Path::new("."), code)?;
+        return open_sketch_or_report(&sketch, None, options);
     }
     let given = [&rights.allow, &rights.mounts, &rights.variables];
     if given.into_iter().any(|given| !given.is_empty()) {

@@ -1,13 +1,19 @@
 //! The name that a component gets from its file, and the path by which a manifest names a file.
 use std::path::{Component, Path, PathBuf};
 
+use toolcell_policy::Reference;
+
 use crate::exit::Failure;
 
 /// Longest name of a component in a manifest.
 const NAME_CHARS_MAX: usize = 64;
 
-/// A valid name, based on the file's.
+/// A valid name, based on the file's, or on the repository's where this is a reference to a
+/// registry.
 pub fn component_name(file: &Path) -> String {
+    let reference = file.to_str().and_then(|text| Reference::parse(text).ok());
+    let repository = reference.as_ref().and_then(|reference| reference.repository().rsplit('/').next());
+    let file = repository.map_or(file, Path::new);
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().to_lowercase()).unwrap_or_default();
     let letters = stem.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' });
     let name: String = letters.skip_while(|letter| *letter == '_').take(NAME_CHARS_MAX).collect();
@@ -35,6 +41,19 @@ pub fn relative(folder: &Path, file: &Path) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_component_is_named_after_its_file_or_repository() {
+        let digest = format!("sha256:{}", "ab".repeat(32));
+        for (file, expected) in [
+            ("out/My Units.wasm".to_owned(), "my_units"),
+            ("oci://ghcr.io/acme/echo:1.0.0".to_owned(), "echo"),
+            (format!("oci://127.0.0.1:5000/echo@{digest}"), "echo"),
+            (format!("oci://ghcr.io/acme/word-count:1.2.0@{digest}"), "word_count"),
+        ] {
+            assert_eq!(component_name(Path::new(&file)), expected, "{file}");
+        }
+    }
 
     #[test]
     fn a_path_leads_from_the_manifest_to_the_file() {

@@ -1,6 +1,9 @@
 //! One run of the program: parses the command line, runs one command, returns an exit code.
 
-use clap::{CommandFactory as _, FromArgMatches as _};
+use std::path::PathBuf;
+
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
+use toolcell_server::shell;
 
 use crate::args::{self, Args, Command};
 use crate::exit::Exit;
@@ -11,8 +14,11 @@ pub fn run() -> std::process::ExitCode {
         return done;
     }
     let mut command = args::wrapped(Args::command());
-    let args =
-        Args::from_arg_matches(&command.get_matches_mut()).unwrap_or_else(|error| error.format(&mut command).exit());
+    let matches = command.get_matches_mut();
+    if let Some(manifest) = manifest_of(&matches) {
+        shell::name_manifest(manifest);
+    }
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
     let done = match args.command {
         Command::Serve(args) => commands::serve::run(&args),
         Command::Dev(args) => commands::dev::run(args),
@@ -61,4 +67,45 @@ pub fn run() -> std::process::ExitCode {
     toolcell_server::login::finish(toolcell_server::login::FINISHED_WITHIN);
     toolcell_server::secret_program::end_all();
     Exit::of(done).into()
+}
+
+/// The manifest that the command is about, if it takes one.
+fn manifest_of(matches: &ArgMatches) -> Option<&PathBuf> {
+    match matches.subcommand() {
+        Some((_, below)) => manifest_of(below),
+        None => matches.try_get_one("manifest").ok().flatten(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds each command that takes a manifest, by its words.
+    fn of_manifest(command: &clap::Command, words: &str, found: &mut Vec<String>) {
+        let takes_manifest = command.get_arguments().any(|argument| argument.get_long() == Some("manifest"));
+        if takes_manifest {
+            found.push(words.to_owned());
+        }
+        for below in command.get_subcommands() {
+            of_manifest(below, format!("{words} {}", below.get_name()).trim_start(), found);
+        }
+    }
+
+    #[test]
+    fn hints_know_which_commands_take_a_manifest() {
+        let mut found = Vec::new();
+        of_manifest(&Args::command(), "", &mut found);
+        found.sort();
+        assert_eq!(found, shell::COMMANDS_OF_MANIFEST);
+    }
+
+    #[test]
+    fn the_manifest_of_a_command_is_found_below_it() {
+        let of = |line: &[&str]| manifest_of(&Args::command().try_get_matches_from(line).unwrap()).cloned();
+        let named = Some(PathBuf::from("../a b/c.toml"));
+        assert_eq!(of(&["toolcell", "token", "list", "-m", "../a b/c.toml"]), named);
+        assert_eq!(of(&["toolcell", "check", "--manifest", "../a b/c.toml"]), named);
+        assert_eq!(of(&["toolcell", "walls"]), None);
+    }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use toolcell_policy::Style;
-use toolcell_server::LogLevel;
+use toolcell_server::{LogLevel, shell};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 
@@ -120,8 +120,11 @@ fn json_text(level: tracing::Level, message: &str, hint: Option<&str>) -> String
     json_line(level, fields.collect())
 }
 
-/// Prints an error with advice to stderr.
+/// Prints an error with advice to stderr. Commands in both name the manifest.
 pub fn error(message: &str, hint: Option<&str>) {
+    let message = &*shell::named(message);
+    let hint = hint.map(shell::named);
+    let hint = hint.as_deref();
     if speaks_json() {
         return write(&json_text(tracing::Level::ERROR, message, hint));
     }
@@ -176,11 +179,12 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Prints a warning of one sentence to stderr.
+/// Prints a warning of one sentence to stderr. Commands in it name the manifest.
 pub fn warning(text: &str) {
     if !shows(LogLevel::Warn) {
         return;
     }
+    let text = &*shell::named(text);
     if speaks_json() {
         return write(&json_text(tracing::Level::WARN, text, None));
     }

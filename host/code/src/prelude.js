@@ -172,8 +172,11 @@
       return found;
     },
     describe: async (name) => described(name),
-    // `await tools` must not take it for a promise.
+    // What the language looks up by itself is no call: `await tools` must not take it for a promise, and it has a text.
     then: undefined,
+    toJSON: undefined,
+    toString: () => "[tools]",
+    valueOf: undefined,
   };
   const tools = new Proxy(freeze({ __proto__: null }), {
     get: (_, property) => {

@@ -59,7 +59,7 @@ pub fn now(frame: &Frame, view: &Now) -> Update {
     Update::of(frame, View::Now, [totals(view), chart(view), history(view), running(frame, view)])
 }
 
-/// The lists of denials, as [`page::denials`](crate::page::denials) has them.
+/// The lists of denials, as [`page::denials`] has them.
 #[must_use]
 pub fn denials(frame: &Frame, view: &Denials, only: &str) -> Update {
     Update::of(frame, View::Denials, [page::denials::list(frame, view, only)])

@@ -49,7 +49,8 @@ impl Caller {
     }
 
     /// True for every caller but the anonymous one.
-    pub(crate) fn is_recognised(&self) -> bool {
+    #[must_use]
+    pub fn is_recognised(&self) -> bool {
         &*self.name != ANYONE
     }
 

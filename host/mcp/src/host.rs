@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -438,6 +438,13 @@ pub trait Outbox: Send + Sync + 'static {
     /// Whether a request of the server would reach the client.
     fn audience(&self) -> Audience {
         Audience::Client
+    }
+
+    /// Ready once nothing that is queued reaches the client any more. Wakes one task: the last that
+    /// polled.
+    fn poll_gone(&self, context: &Context<'_>) -> Poll<()> {
+        let _ = context;
+        Poll::Pending
     }
 
     /// The arguments of a call that the transport repeats outside of the message, if any.

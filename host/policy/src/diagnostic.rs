@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::settings::accessors;
+use crate::shell::of_manifest;
 use crate::words::words;
 
 use serde_json::{Value, json};
@@ -161,7 +162,7 @@ impl Diagnostic {
             "end_line": end.map(|position| position.line),
             "end_column": end.map(|position| position.column),
             "label": self.label,
-            "hint": self.hint,
+            "hint": self.hint.as_deref().map(|hint| of_manifest(hint, source.name)),
         })
     }
 }

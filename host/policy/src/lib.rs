@@ -48,6 +48,7 @@ mod requested_permissions;
 pub mod rights;
 mod schema;
 mod settings;
+pub mod shell;
 mod suggest;
 mod table;
 mod words;
@@ -81,10 +82,10 @@ pub use manifest::{
     LoginUse, LoginsPolicy, LoopbackRedirect, Manifest, MetricsPolicy, MountFiles, NamedExport, OauthPolicy,
     PROMPT_BYTES_MAX, PROMPTS_MAX, PackageRegistry, PausedPolicy, PromptRule, PromptSource, PromptText,
     PromptTextError, RESOURCES_MAX, RatesWhileAway, RecordRule, RecordShare, RecordingsPolicy, RegistryPolicy,
-    Required, ResourceRule, Rights, SCRIPT_RESULT_BYTES, Server, SharedServer, SignerPolicy, SkillsPolicy, SourceRef,
-    StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments, ToolName, ToolPattern,
-    ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall, Walls, check_calls,
-    is_later_wasi, is_login_endpoint, is_login_issuer, is_loopback, is_scope,
+    Required, ResourceRule, Rights, SCOPE_BYTES_MAX, SCRIPT_RESULT_BYTES, Server, SharedServer, SignerPolicy,
+    SkillsPolicy, SourceRef, StartRule, StateEntries, StatePolicy, TaskRule, TasksPolicy, TlsFiles, ToolArguments,
+    ToolName, ToolPattern, ToolPolicy, ToolView, TracesPolicy, TrustPolicy, TypedPolicy, UriTemplate, WALL_NAMES, Wall,
+    Walls, check_calls, is_caller_scope, is_later_wasi, is_login_endpoint, is_login_issuer, is_loopback, is_scope,
 };
 pub use metadata::{METADATA_BYTES_MAX, Metadata, Suggested, Suggestion};
 pub use package::{PACKAGE_LABEL_CHARS_MAX, PackageError, PackageName};

@@ -3,6 +3,7 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, masked, visible};
+use crate::shell::of_manifest;
 
 /// The use of colours in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +52,9 @@ impl Diagnostic {
             Some(span) => Group::with_title(title).element(snippet(self, source, span.start, span.end).path(&name)),
             None => Group::with_title(title).element(Origin::path(&name)),
         };
-        let group = match self.hint_text() {
-            Some(hint) => group.element(Level::HELP.with_name("hint").message(hint)),
+        let hint = self.hint_text().map(|hint| of_manifest(hint, source.name));
+        let group = match &hint {
+            Some(hint) => group.element(Level::HELP.with_name("hint").message(&**hint)),
             None => group,
         };
         let renderer = match style {
@@ -133,6 +135,20 @@ error[limits::unit]: deadline needs a unit
         let drawn = Diagnostic::error("x::y", "z").at(at..at + 1).render(&source, Style::Plain);
         let caret = "# ??\u{241b}[31m x?y ??31m?\u{2421}".replace('?', "\u{fffd}");
         assert_eq!(drawn, format!("error[x::y]: z\n --> m\\u{{1b}}:1:11\n  |\n1 | {caret}\n  |           ^"));
+    }
+
+    #[test]
+    fn a_hint_names_the_manifest_in_its_commands() {
+        let problem = Diagnostic::error("x::y", "z").hint("`toolcell pull` fetches it");
+        for (name, expected) in [
+            ("toolcell.toml", "`toolcell pull` fetches it"),
+            ("../my tools/t.toml", "`toolcell pull --manifest '../my tools/t.toml'` fetches it"),
+        ] {
+            let source = Source { name, text: "" };
+            let drawn = problem.render(&source, Style::Plain);
+            assert!(drawn.ends_with(&format!("= hint: {expected}")), "{drawn}");
+            assert_eq!(problem.to_json(&source)["hint"], expected);
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod dev;
 mod error;
 mod fetching;
 mod files;
+mod foreseen;
 pub mod http;
 pub mod identity;
 pub mod inspect;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell_audit::Sink;
+use toolcell_policy::shell::COMMAND_LINE;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, StartRule, parse};
 
 use crate::catalog::{
@@ -12,15 +13,12 @@ use crate::catalog::{
 };
 use crate::error::StartError;
 use crate::files::file::read_bounded;
+use crate::foreseen;
 use crate::http::check_certificates;
-use crate::identity::sources;
 use crate::lock::{self, Drift, Lock, LockError, PinnedComponent};
 use crate::machine::{CodeCacheOptions, GuestRunners, Machine};
 use crate::observing::open_audit;
 use crate::state::shared::SharedKept;
-
-/// Name of a manifest that is not in a file.
-const COMMAND_LINE: &str = "(command line)";
 
 /// A manifest's text, with the path that the user gave.
 pub struct ManifestFile {
@@ -201,7 +199,7 @@ impl ManifestFile {
         let is_refused = certificates.iter().any(|problem| problem.severity() == Severity::Error);
         problems.extend(certificates);
         if options.certificates {
-            problems.extend(sources::unreadable(&manifest, &folder));
+            problems.extend(foreseen::faults(&manifest, &folder));
         }
         let sink = match options.records {
             Records::Nowhere => Ok(Sink::disabled()),

@@ -406,43 +406,51 @@ impl FilesKeeper {
         }
     }
 
+    /// Takes over the tasks in a folder, as many as this process may keep. A file that fails keeps
+    /// no other from being taken over.
     fn take_over(&self, folder: &Path, own: &Path) -> io::Result<()> {
         let mut left = self.most;
+        let mut done = Ok(());
         for file in fs::read_dir(folder)?.filter_map(Result::ok) {
-            let name = file.file_name();
-            let path = file.path();
-            if name.to_str().is_some_and(|name| name.contains(LETTER)) {
-                fs::remove_file(&path)?;
-            }
-            let Some(id) = name.to_str().filter(|name| is_id(name)) else { continue };
-            let read = Some(id).filter(|_| left > 0).and_then(|_| read_bounded(&path));
-            let later = read.as_deref().and_then(task_form::end_of_later_form);
-            if later.is_some_and(|ends_ms| ends_ms > now_ms()) {
-                // A newer version, which can read it, may start again.
-                if folder != own {
-                    fs::rename(&path, own.join(id))?;
-                }
-                left -= 1;
+            // No task is a folder, and a folder cannot be removed as a file.
+            if file.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
-            let task = read.and_then(|read| KeptTask::decoded(id, &read));
-            let Some(mut task) = task.filter(|task| task.record.ends_ms() > now_ms()) else {
-                fs::remove_file(&path)?;
-                continue;
-            };
-            if folder != own {
-                fs::rename(&path, own.join(id))?;
-            }
-            if !task.record.status.is_over() {
-                let LostTask { body, message } = self.lost;
-                (task.record.status, task.record.body) = (TaskStatus::Failed, Arc::from(body));
-                (task.record.message, task.record.changed_ms) = (message.to_owned(), now_ms());
-                task.record.questions.clear();
-                write_whole(own, id, &task.encoded())?;
-            }
-            left -= 1;
-            self.news.taken_over(task);
+            done = done.and(self.take_over_file(&file.path(), own, &mut left));
         }
+        done
+    }
+
+    /// Takes over the task in this file, and counts it, or removes the file.
+    fn take_over_file(&self, path: &Path, own: &Path, left: &mut usize) -> io::Result<()> {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
+        if name.contains(LETTER) {
+            return fs::remove_file(path);
+        }
+        let Some(id) = Some(name).filter(|name| is_id(name)) else { return Ok(()) };
+        let keep = || if path.parent() == Some(own) { Ok(()) } else { fs::rename(path, own.join(id)) };
+        let read = Some(id).filter(|_| *left > 0).and_then(|_| read_bounded(path));
+        let later = read.as_deref().and_then(task_form::end_of_later_form);
+        if later.is_some_and(|ends_ms| ends_ms > now_ms()) {
+            // A newer version, which can read it, may start again.
+            keep()?;
+            *left -= 1;
+            return Ok(());
+        }
+        let task = read.and_then(|read| KeptTask::decoded(id, &read));
+        let Some(mut task) = task.filter(|task| task.record.ends_ms() > now_ms()) else {
+            return fs::remove_file(path);
+        };
+        keep()?;
+        if !task.record.status.is_over() {
+            let LostTask { body, message } = self.lost;
+            (task.record.status, task.record.body) = (TaskStatus::Failed, Arc::from(body));
+            (task.record.message, task.record.changed_ms) = (message.to_owned(), now_ms());
+            task.record.questions.clear();
+            write_whole(own, id, &task.encoded())?;
+        }
+        *left -= 1;
+        self.news.taken_over(task);
         Ok(())
     }
 
@@ -561,7 +569,8 @@ impl WatchedFile {
 
 /// The lock of a process that has ended; `None` while it runs.
 fn locked(folder: &Path) -> Option<File> {
-    let lock = OpenOptions::new().write(true).open(folder.join(LOCK)).ok()?;
+    // Opened for reading too, so that a FIFO is not waited for.
+    let lock = OpenOptions::new().read(true).write(true).open(folder.join(LOCK)).ok()?;
     lock.try_lock().ok().map(|()| lock)
 }
 

@@ -337,6 +337,34 @@ fn a_later_process_takes_over_the_files_of_one_that_ended_and_of_none_that_runs(
 }
 
 #[test]
+fn a_folder_in_the_place_of_a_task_loses_no_other_task() {
+    let folder = TempDir::new().unwrap();
+    let files = folder.path().join("tasks");
+    run(async {
+        let first = here(Some(&files));
+        for number in 1..=3 {
+            create(&first, "ann", number, MINUTE, 1).await;
+        }
+        let own = std::fs::read_dir(&files).unwrap().next().unwrap().unwrap().path();
+        for name in [id(2), id(9), format!("{}.letter-1", id(3))] {
+            let _ = std::fs::remove_file(own.join(&name));
+            std::fs::create_dir(own.join(&name)).unwrap();
+        }
+        drop(first);
+        // The lock goes with the thread that held it.
+        let end = Instant::now() + Duration::from_secs(60);
+        let mut later = here(Some(&files));
+        while status(&later, "ann", 3).await != Some(TaskStatus::Failed) {
+            assert!(Instant::now() < end, "the files are not taken over");
+            sleep(Duration::from_millis(20)).await;
+            later = here(Some(&files));
+        }
+        assert_eq!(status(&later, "ann", 1).await, Some(TaskStatus::Failed));
+        assert_eq!(status(&later, "ann", 2).await, None);
+    });
+}
+
+#[test]
 fn who_waits_for_a_task_of_another_process_hears_of_its_end_and_of_that_of_its_process() {
     let folder = TempDir::new().unwrap();
     let files = folder.path().join("tasks");

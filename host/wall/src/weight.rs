@@ -1,5 +1,6 @@
-//! The size of an answer: every text and every byte of it, as sent to the client, and the memory of
-//! lists within an item.
+//! The size of an answer: every text of it as the guest made it, every byte as base64, and the
+//! memory of lists within an item. What goes to the client may be larger: JSON escapes texts, a
+//! control character as six bytes, and structured content may go out as text too.
 //!
 //! Promise: an answer ends only its own call.
 use toolcell_audit::Usage;
@@ -9,7 +10,8 @@ use crate::contract::{ContentHints, GuestContent, GuestIcon, GuestLink, GuestRes
 use crate::failure::CallFailure;
 
 /// Bytes and content items of an answer. Pictures, sounds and blobs count as base64, as they are
-/// sent. The braces and keys around them do not count. An icon, and a size of one, counts its
+/// sent; texts count before they are escaped, and structured content counts once. The braces and
+/// keys around them do not count. An icon, and a size of one, counts its
 /// memory in addition to its texts, since it may have none.
 #[must_use]
 pub fn weigh(result: &GuestResult) -> (u64, usize) {

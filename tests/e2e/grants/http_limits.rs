@@ -40,6 +40,30 @@ fn requests_of_a_call_are_counted() {
 }
 
 #[test]
+fn what_the_host_keeps_of_a_request_is_bounded_before_it_is_sent() {
+    let server = HttpServer::start();
+    let mut host = limited(&server, "");
+    let url = server.url("/");
+    let longest = "a".repeat(8 << 10);
+    let longer = format!("{longest}a");
+    let longest_path = format!("/{}", "a".repeat(65_533));
+    // The part after the `#` is not sent.
+    let longer_path = format!("/#{}", "a".repeat(65_533));
+    let authority = |text: &str| json!({"scheme": "http", "authority": text, "path": "/"});
+    let path = |text: &str| json!({"scheme": "http", "authority": server.address().to_string(), "path": text});
+    let rows = [
+        (authority(&longest), authority(&longer), "set-authority: refused"),
+        (json!({"url": url, "method": longest}), json!({"url": url, "method": longer}), "set-method: refused"),
+        (path(&longest_path), path(&longer_path), "set-path-with-query: refused"),
+    ];
+    for (kept, refused, error) in rows {
+        assert_ne!(came_to(&host.call("http", kept)), Err(error.to_owned()));
+        assert_eq!(came_to(&host.call("http", refused)), Err(error.to_owned()));
+    }
+    host.still_works();
+}
+
+#[test]
 fn requests_at_once_wait_their_turn_and_no_longer_than_for_a_connection() {
     let server = HttpServer::start();
     let mut host =

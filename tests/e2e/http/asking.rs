@@ -138,6 +138,20 @@ fn a_modern_client_brings_the_answers_over_another_connection_or_to_another_repl
 }
 
 #[test]
+fn an_approval_of_an_anonymous_caller_holds_for_one_call() {
+    let folder = Folder::with_manifest(&format!("{}remember = \"10m\"\n", manifest("always")));
+    let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0"]);
+    for _ in 0..2 {
+        let session = session(&host);
+        let (mut wire, question) = asked(&host, &session, &call("echo", json!({"text": "hello"})));
+        let message = question["params"]["message"].as_str().unwrap();
+        assert!(message.starts_with("Allow the tool \"echo\"") && !message.contains("further calls"), "{message}");
+        answer(&host, &session, &question["id"], json!({"action": "accept", "content": {}}));
+        assert_eq!(text(&mut wire), "hello");
+    }
+}
+
+#[test]
 fn a_call_is_approved_through_clients_of_both_eras() {
     let host = host();
     let session = session(&host);

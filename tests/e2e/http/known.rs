@@ -72,12 +72,21 @@ pub(super) fn with_tokens(engine: &Engine, manifest: &str) -> ([WebHost; 3], [St
     )
 }
 
+/// The status of a call with this token.
+fn status(replica: &WebHost, token: &str) -> u16 {
+    replica.ask(&bearer(Ask::call("echo", json!({"text": "x"})), token)).status()
+}
+
+/// Revokes the token of this caller in the file of one replica.
+fn revoke(folder: &Folder, name: &str) {
+    let revoked = Command::in_folder(folder, &["token", "revoke", name]).run();
+    assert_eq!(revoked.succeeded(), format!("the token of {name} is revoked\n"));
+}
+
 #[test]
 fn a_token_that_is_revoked_at_one_replica_is_revoked_at_all_and_after_a_restart() {
     let engine = Engine::start(&[]);
     let (replicas, [ann, bob]) = with_tokens(&engine, &manifest_of(&["good"]));
-    let status =
-        |replica: &WebHost, token: &str| replica.ask(&bearer(Ask::call("echo", json!({"text": "x"})), token)).status();
     for replica in &replicas {
         assert_eq!((status(replica, &ann), status(replica, &bob)), (200, 200));
     }
@@ -86,8 +95,7 @@ fn a_token_that_is_revoked_at_one_replica_is_revoked_at_all_and_after_a_restart(
     assert_eq!(open.head().status(), 200);
     assert_eq!(open.event().unwrap()["method"], "notifications/subscriptions/acknowledged");
     let lines = replicas[1].process().folder().read("tokens.jsonl");
-    let revoked = Command::in_folder(replicas[0].process().folder(), &["token", "revoke", "ann"]).run();
-    assert_eq!(revoked.succeeded(), "the token of ann is revoked\n");
+    revoke(replicas[0].process().folder(), "ann");
     for replica in &replicas {
         in_time("it is revoked", || status(replica, &ann) == 401);
         assert_eq!(status(replica, &bob), 200, "and no other");
@@ -116,11 +124,8 @@ fn a_token_that_is_revoked_at_one_replica_is_revoked_at_all_and_after_a_restart(
 fn a_token_whose_line_came_back_while_no_replica_ran_is_valid_and_an_old_copy_makes_none_valid() {
     let engine = Engine::start(&[]);
     let (replicas, [ann, bob]) = with_tokens(&engine, &manifest_of(&["good"]));
-    let status =
-        |replica: &WebHost, token: &str| replica.ask(&bearer(Ask::call("echo", json!({"text": "x"})), token)).status();
     let lines = replicas[0].process().folder().read("tokens.jsonl");
-    let revoked = Command::in_folder(replicas[0].process().folder(), &["token", "revoke", "ann"]).run();
-    assert_eq!(revoked.succeeded(), "the token of ann is revoked\n");
+    revoke(replicas[0].process().folder(), "ann");
     for replica in &replicas {
         in_time("it is revoked", || status(replica, &ann) == 401);
     }
@@ -133,6 +138,47 @@ fn a_token_whose_line_came_back_while_no_replica_ran_is_valid_and_an_old_copy_ma
     in_time("and everywhere", || status(&old, &ann) == 200);
     let last = serving(three, &[]);
     assert_eq!((status(&last, &ann), status(&last, &bob)), (200, 200));
+}
+
+#[test]
+fn a_revoked_token_stays_revoked_where_another_line_came_to_the_file_before_a_start() {
+    let engine = Engine::start(&[]);
+    let ([one, two, three], [ann, bob]) = with_tokens(&engine, &manifest_of(&["good"]));
+    revoke(one.process().folder(), "ann");
+    for replica in [&one, &two, &three] {
+        in_time("it is revoked", || status(replica, &ann) == 401);
+    }
+    let made = Command::in_folder(two.process().folder(), &["token", "new", "frank"]).run();
+    let frank = made.succeeded().trim().to_owned();
+    in_time("the file is read", || status(&two, &frank) == 200);
+    let two = serving(ended(two), &[]);
+    assert_eq!((status(&two, &ann), status(&two, &frank)), (401, 200));
+    // Whatever the start had to say was said before this.
+    revoke(two.process().folder(), "bob");
+    for replica in [&one, &two, &three] {
+        in_time("a later one is revoked", || status(replica, &bob) == 401);
+        assert_eq!(status(replica, &ann), 401);
+    }
+}
+
+#[test]
+fn a_token_that_is_revoked_while_its_replica_or_the_state_is_away_is_revoked_after_the_next_start() {
+    let engine = Engine::start(&[]);
+    let ([one, two, three], [ann, bob]) = with_tokens(&engine, &manifest_of(&["good"]));
+    let stopped = ended(one);
+    revoke(&stopped, "ann");
+    let one = serving(stopped, &[]);
+    for replica in [&one, &two, &three] {
+        in_time("it is revoked", || status(replica, &ann) == 401);
+    }
+    engine.pause();
+    revoke(one.process().folder(), "bob");
+    in_time("the file is read", || status(&one, &bob) == 401);
+    let one = serving(ended(one), &[]);
+    engine.go_on();
+    for replica in [&one, &two, &three] {
+        in_time("it is revoked", || status(replica, &bob) == 401);
+    }
 }
 
 /// A call of `http` by a client that can ask its person, with an answer if it is a further round.

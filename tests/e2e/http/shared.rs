@@ -10,6 +10,8 @@ use toolcell_tests::engine::{Cluster, Engine, MAIN, Watched};
 use toolcell_tests::web::{Ask, WebHost, Wire};
 use toolcell_tests::{Folder, fixture_bytes, manifest_of, modern_meta, patience};
 
+use super::known::{bearer, with_tokens};
+
 /// The key that all replicas share.
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 
@@ -315,16 +317,20 @@ fn a_question_of_one_version_is_answered_at_another_unless_it_may_reach_or_ask_o
 }
 
 #[test]
-fn an_approval_is_remembered_by_all_replicas() {
+fn an_approval_is_remembered_by_all_replicas_for_its_caller() {
     let engine = Engine::start(&[]);
-    let replicas = replicas(&engine, "", "approval = \"always\"\nremember = \"10m\"");
-    let asked = replicas[0].ask(&asking(None)).frame();
-    let approved = replicas[1].ask(&asking(Some(&asked["result"]["requestState"]))).frame();
+    let manifest = format!("{}approval = \"always\"\nremember = \"10m\"\n", manifest_of(&["loops", "good"]));
+    let (replicas, [ann, bob]) = with_tokens(&engine, &manifest);
+    let asking = |state: Option<&Value>, token: &str| bearer(asking(state), token);
+    let asked = replicas[0].ask(&asking(None, &ann)).frame();
+    let approved = replicas[1].ask(&asking(Some(&asked["result"]["requestState"]), &ann)).frame();
     assert_eq!(said(&approved), ("hello".to_owned(), false));
     for replica in &replicas {
-        assert_eq!(said(&replica.ask(&asking(None)).frame()), ("hello".to_owned(), false));
+        assert_eq!(said(&replica.ask(&asking(None, &ann)).frame()), ("hello".to_owned(), false));
     }
     assert_eq!(outcomes(&replicas[2]), ["ok"]);
+    let other = replicas[2].ask(&asking(None, &bob)).frame();
+    assert_eq!(other["result"]["resultType"], "input_required", "another caller is asked: {other}");
 }
 
 #[test]

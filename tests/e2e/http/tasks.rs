@@ -121,10 +121,7 @@ fn a_legacy_session_waits_is_asked_and_cannot_list_where_callers_are_not_told_ap
     let opened = host.ask(&Ask::initialize("2025-11-25"));
     let offered = opened.frame()["result"]["capabilities"]["tasks"].clone();
     assert_eq!(offered, json!({"cancel": {}, "requests": {"tools": {"call": {}}}}));
-    let capabilities = json!({"elicitation": {}});
-    let client = json!({"name": "toolcell-tests", "version": "1"});
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client});
-    let session = host.ask(&Ask::request(0, "initialize", params)).field("mcp-session-id").unwrap().to_owned();
+    let session = session(&host, json!({"elicitation": {}}));
     let request = |id: u64, method: &str, params: Value| Ask::request(id, method, params).of_session(&session);
     assert_eq!(host.ask(&request(2, "tasks/list", json!({}))).frame()["error"]["code"], -32601);
     let begun = host.ask(&request(3, "tools/call", json!({"name": "confirm_delete", "arguments": {}, "task": {}})));
@@ -140,6 +137,71 @@ fn a_legacy_session_waits_is_asked_and_cannot_list_where_callers_are_not_told_ap
     assert_eq!(host.ask(&answer).status(), 202);
     let result = wire.event().expect("a result")["result"].clone();
     assert!(result["content"][0]["text"].as_str().unwrap().contains("true"), "{result}");
+}
+
+/// A session of 2025-11-25 whose client declares these capabilities.
+fn session(host: &WebHost, capabilities: Value) -> String {
+    let client = json!({"name": "toolcell-tests", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client});
+    host.ask(&Ask::request(0, "initialize", params)).field("mcp-session-id").unwrap().to_owned()
+}
+
+/// A task that asks, of a session whose client can be asked.
+fn asking_task(host: &WebHost) -> Value {
+    let begin = Ask::request(3, "tools/call", json!({"name": "confirm_delete", "arguments": {}, "task": {}}));
+    let begun = host.ask(&begin.of_session(&session(host, json!({"elicitation": {}}))));
+    begun.frame()["result"]["task"]["taskId"].clone()
+}
+
+/// A request of this session that waits for a task.
+fn waits(session: &str, id: &Value) -> Ask {
+    Ask::request(4, "tasks/result", json!({"taskId": id})).of_session(session)
+}
+
+/// A new session waits for the task, is asked its question, and answers; the task then ends.
+fn is_asked_and_answers(host: &WebHost, id: &Value) {
+    let able = session(host, json!({"elicitation": {}}));
+    let mut wire = host.connect();
+    wire.send(&waits(&able, id).bytes());
+    assert_eq!(wire.head().status(), 200);
+    let question = wire.event().expect("a question");
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let answer = json!({"action": "accept", "content": {"confirm": true}});
+    let answer = Ask::post(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer})).of_session(&able);
+    assert_eq!(host.ask(&answer).status(), 202);
+    let result = wire.event().expect("a result")["result"].clone();
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("true"), "{result}");
+}
+
+#[test]
+fn a_task_asks_again_where_the_stream_of_its_question_was_lost() {
+    let host = WebHost::with_manifest(&manifest(""));
+    let id = asking_task(&host);
+    {
+        let mut lost = host.connect();
+        lost.send(&waits(&session(&host, json!({"elicitation": {}})), &id).bytes());
+        assert_eq!(lost.head().status(), 200);
+        assert_eq!(lost.event().expect("a question")["method"], "elicitation/create");
+    }
+    is_asked_and_answers(&host, &id);
+}
+
+#[test]
+fn clients_that_cannot_be_asked_wait_for_a_task_and_leave_its_question_to_one_that_can() {
+    let host = WebHost::with_manifest(&manifest(""));
+    let id = asking_task(&host);
+    let able = session(&host, json!({"elicitation": {}}));
+    let mut undeclared = host.connect();
+    let hears = waits(&session(&host, json!({})), &id).with("accept", "text/event-stream");
+    undeclared.send(&hears.bytes());
+    let mut unheard = host.connect();
+    unheard.send(&waits(&able, &id).with("accept", "application/json").bytes());
+    is_asked_and_answers(&host, &id);
+    assert_eq!(undeclared.head().status(), 200);
+    for frame in [undeclared.event().expect("the result, and nothing before"), unheard.reply().frame()] {
+        let text = frame["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{frame}"));
+        assert!(text.contains("true"), "{frame}");
+    }
 }
 
 /// A replica with state on this server.

@@ -54,6 +54,45 @@ fn scopes_may_stand_with_commas_between_them() {
 }
 
 #[test]
+fn a_tokens_file_that_is_full_is_not_written_and_the_server_serves_on() {
+    let _alone = alone("each replica has its own file of tokens");
+    let (folder, ann, bob) = with_tokens();
+    let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0"]);
+    let folder = host.process().folder();
+    let lines = folder.read("tokens.jsonl");
+    let another = "{\"name\":\"someone\",\"hash\":\"sha256:00\"}\n";
+    let full = format!("{lines}{}", another.repeat((1024 * 1024 - lines.len()) / another.len()));
+    folder.write("tokens.jsonl", &full);
+    let run = |arguments: &[&str]| Command::in_folder(folder, arguments).run();
+    let refused = run(&["token", "new", "eve", "--scope", "read"]);
+    let reason = "tokens.jsonl would be larger than 1MiB: first revoke tokens that nobody uses any more";
+    assert!(refused.failed_with(1).contains(reason), "{refused:?}");
+    assert!(folder.read("tokens.jsonl") == full, "it is as it was");
+    let becomes = |token: &str, status: u16| {
+        let end = std::time::Instant::now() + patience();
+        while host.ask(&echo().with("authorization", &bearer(token))).status() != status {
+            assert!(std::time::Instant::now() < end, "never {status}");
+        }
+    };
+    assert_eq!(run(&["token", "revoke", "bob"]).succeeded(), "the token of bob is revoked\n");
+    becomes(&bob, 401);
+    let eve = run(&["token", "new", "eve", "--scope", "read"]).succeeded().trim().to_owned();
+    becomes(&eve, 200);
+    becomes(&ann, 200);
+}
+
+#[test]
+fn a_scope_that_no_rule_can_name_is_refused() {
+    let (folder, ..) = with_tokens();
+    let lines = folder.read("tokens.jsonl");
+    for scope in ["dev read", "", "dev\tread", "read,"] {
+        let refused = Command::in_folder(&folder, &["token", "new", "eve", "--scope", scope]).run();
+        assert!(refused.failed_with(1).contains("is not a scope: write 1 to 320"), "{scope:?}: {refused:?}");
+    }
+    assert_eq!(folder.read("tokens.jsonl"), lines);
+}
+
+#[test]
 fn a_caller_has_two_tokens_while_one_takes_the_place_of_the_other() {
     let _alone = alone("each replica has its own file of tokens");
     let (folder, old, _) = with_tokens();

@@ -121,6 +121,16 @@ fn the_sample_serves_with_the_rights_of_its_user_and_what_is_watched_is_exported
     }
 }
 
+#[test]
+fn compose_mounts_the_folder_of_the_tokens_file_which_commands_replace() {
+    let sample = text("host/deploy/sample/toolcell.toml");
+    let tokens = sample.lines().find_map(|line| line.strip_prefix("tokens = \"")?.strip_suffix('"')).unwrap();
+    let compose = text("host/deploy/compose/compose.yaml");
+    let mounts = compose.lines().filter_map(|line| line.trim().strip_prefix("- ./")?.split(':').nth(1));
+    let holding: Vec<&Path> = mounts.map(Path::new).filter(|mount| Path::new(tokens).starts_with(mount)).collect();
+    assert_eq!(holding, [Path::new(tokens).parent().unwrap()]);
+}
+
 /// The outcomes that calls can have.
 fn calls(figures: &Figures) -> Vec<String> {
     figures.values_of("outcome").into_iter().map(str::to_owned).collect()

@@ -284,6 +284,14 @@ fn a_changed_store_is_noticed_whenever_it_is_read() {
     std::fs::remove_file(folder.path().join(&blob)).unwrap();
     let _ = run(&folder, &["pull"]).succeeded();
     assert_eq!(echo(&folder).succeeded(), "hi\n");
+    // Without its index, nothing is removed or pulled: the advice is what helps.
+    folder.write("store/index.json", "{");
+    let broken = run(&folder, &["store", "verify"]);
+    let said = broken.failed_with(1);
+    assert!(said.contains("hint: remove the file, and pull again") && !said.contains("store gc"), "{said}");
+    std::fs::remove_file(folder.path().join("store/index.json")).unwrap();
+    let _ = run(&folder, &["pull"]).succeeded();
+    assert_eq!(run(&folder, &["store", "verify"]).code(), 0);
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn a_component_of_a_registry_is_looked_at_and_nothing_is_added() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(!text.contains('\u{1b}'), "{text:?}");
+    assert!(text.contains("[components.good]\n"), "the name that `add` would give it: {text}");
     assert_eq!(folder.read("toolcell.toml"), before);
     assert!(!folder.path().join("toolcell.lock").exists());
 

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Command, LIST_CHANGED, Saving, TestHost};
+use toolcell_tests::{Command, LIST_CHANGED, Saving, TestHost, alone};
 
 use super::{GATE, TOOL, folder, serving, version};
 
@@ -223,4 +223,38 @@ fn what_a_killed_process_left_is_cleared_away_and_several_processes_are_told_apa
     let asked = Command::in_folder(&folder, &["status"]).run();
     assert!(asked.failed_with(1).contains("no process of this user serves toolcell.toml"));
     assert!(!left.exists(), "whoever comes across it removes it");
+}
+
+#[test]
+fn a_stopped_process_is_named_and_the_others_answer() {
+    let _alone = alone("the processes of one folder");
+    let folder = folder("versioned_a", "");
+    let mut stopped = TestHost::in_folder(folder.clone());
+    let mut host = TestHost::in_folder(folder);
+    assert_eq!((version(&mut stopped), version(&mut host)), ("a".to_owned(), "a".to_owned()));
+    let stopped_pid = json!(stopped.process_id());
+    stopped.pause();
+    let problem = format!("process {stopped_pid} does not answer");
+    let shown = Command::in_folder(host.folder(), &["status"]).run();
+    assert!(shown.failed_with(1).contains(&problem), "{shown:?}");
+    assert_eq!(shown.stdout.matches("generation 1: components: 1").count(), 1, "{shown:?}");
+    for arguments in [&["log-level", "--json"][..], &["reload", "--json"], &["top", "--json"]] {
+        let asked = Command::in_folder(host.folder(), arguments).run();
+        let answers = asked.json();
+        let (silent, answered): (Vec<&Value>, Vec<&Value>) =
+            answers.as_array().unwrap().iter().partition(|answer| answer["error"].is_string());
+        assert_eq!((silent.len(), answered.len()), (1, 1), "{asked:?}");
+        assert_eq!((&silent[0]["pid"], &silent[0]["error"]), (&stopped_pid, &json!(problem)), "{asked:?}");
+    }
+    stopped.resume();
+    assert_eq!(version(&mut stopped), "a");
+}
+
+#[test]
+fn a_process_is_found_though_its_manifest_was_moved_away() {
+    let mut host = serving("versioned_a", "");
+    assert_eq!(version(&mut host), "a");
+    let manifest = host.folder().manifest();
+    std::fs::rename(&manifest, manifest.with_extension("away")).unwrap();
+    assert_eq!(host.status()["generation"], 1);
 }

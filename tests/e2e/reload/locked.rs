@@ -156,7 +156,7 @@ fn the_lock_of_another_manifest_is_refused_and_stays_as_it_is() {
         let refused = Command::in_folder(&folder, &[command, &["--manifest", "other.toml"]].concat()).run();
         let said = refused.failed_with(1);
         assert!(said.contains("other.lock is the lock of toolcell.toml, not of other.toml"), "{command:?}: {said}");
-        assert!(said.contains("pin anew with `toolcell lock`"), "{command:?}: {said}");
+        assert!(said.contains("pin anew with `toolcell lock --manifest 'other.toml'`"), "{command:?}: {said}");
     }
     assert_eq!(std::fs::read(folder.path().join("other.lock")).unwrap(), lock);
 }
@@ -192,6 +192,13 @@ fn is_quarantined(host: &mut TestHost) -> Value {
     let digits = &status["quarantined"][0]["digest"].as_str().unwrap()["sha256:".len()..][..32];
     let suggested = format!("`toolcell approve tool --digest {digits}`");
     assert!(shown.stdout.contains(&format!("quarantined: tool ({suggested} serves it)")), "{shown:?}");
+    // From elsewhere, the command names the manifest.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let manifest = host.folder().manifest();
+    let named = ["status", "--manifest", manifest.to_str().unwrap()];
+    let shown = Command::in_folder(host.folder(), &named).working_in(elsewhere.path()).run();
+    let suggested_there = format!("--digest {digits} --manifest '{}'` serves it", manifest.display());
+    assert!(shown.stdout.contains(&suggested_there), "{shown:?}");
     host.will_say(&format!("until {suggested}"));
     status
 }

@@ -43,8 +43,7 @@ pub struct CallStarted<'a> {
     pub arguments_digest: &'a str,
     /// Their bytes.
     pub arguments_bytes: u64,
-    /// The arguments themselves, where they are asked for:
-    /// [`Arguments::Values`](crate::Arguments::Values).
+    /// The arguments themselves, where they are asked for: [`crate::Settings::arguments`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<ArgumentsText<'a>>,
 }

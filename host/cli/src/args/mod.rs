@@ -17,7 +17,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use toolcell_mcp::sanitize;
 use toolcell_server::Watch;
 use toolcell_server::control::ControlSocket;
 use toolcell_server::http::HttpAddress;
@@ -47,15 +46,12 @@ pub use sketch::{ServeCommandArgs, SketchRights};
 pub use top::TopArgs;
 
 /// The manifest's default name.
-pub const MANIFEST: &str = "toolcell.toml";
+pub const MANIFEST: &str = shell::MANIFEST;
 
 /// ` --manifest FILE` for a command that a person is told to type; empty where that file is the
 /// default.
 pub fn manifest_words(manifest: &Path) -> String {
-    match manifest == Path::new(MANIFEST) {
-        true => String::new(),
-        false => format!(" --manifest {}", shell::quoted(&sanitize::line(&manifest.to_string_lossy()))),
-    }
+    shell::manifest_words(&manifest.to_string_lossy())
 }
 
 /// The variable that names another manifest.

@@ -30,7 +30,8 @@ pub struct AuditArgs {
 /// Which audit.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct AuditFileArg {
-    /// The audit [default: the one that the manifest names, or else audit.jsonl]
+    /// The audit [default: the one that the manifest names, or audit.jsonl
+    /// beside ./toolcell.toml]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     #[command(flatten)]

@@ -25,6 +25,10 @@ fn print(answer: &Value) -> std::io::Result<()> {
     let text = |key: &str| answer[key].as_str().map(|text| sanitize::line(text).into_owned());
     match text("link") {
         Some(link) => terminal::print(&format!("{link}\n")),
+        None if answer["hint"].is_string() => {
+            reload::print_error(answer);
+            Ok(())
+        }
         None => {
             let problem = text("error").unwrap_or_default();
             terminal::error(&problem, Some("start the server with --console, or write [console] into the manifest"));

@@ -24,7 +24,7 @@ fn print(answer: &Value) -> std::io::Result<()> {
         }
         (Some(level), _) => terminal::print(&format!("process {}: {level}\n", answer["pid"])),
         (None, _) => {
-            terminal::error(&text("error").unwrap_or_default(), None);
+            reload::print_error(answer);
             Ok(())
         }
     }

@@ -165,7 +165,7 @@ fn revoke(args: &LoginsRevokeArgs) -> anyhow::Result<Exit> {
     let named = |policy: &&Arc<LoginPolicy>| args.name.as_deref().is_none_or(|name| name == policy.name());
     let wanted: Vec<&Arc<LoginPolicy>> = policies.iter().filter(named).collect();
     if let (true, Some(name)) = (wanted.is_empty(), &args.name)
-        && opened.remove(name, &args.caller)?
+        && opened.remove(name, &args.caller).map_err(Failure::from)?
     {
         terminal::warning("the manifest has no such login, so its server did not take the tokens back");
         terminal::print(&format!("the login {name} of {} is removed\n", sanitize::line(&args.caller)))?;

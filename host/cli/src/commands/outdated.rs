@@ -5,6 +5,7 @@ use toolcell_policy::{AdvisedFault, Reference};
 use toolcell_registry::TAGS_MAX;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::registries::{self, Registries};
+use toolcell_server::shell;
 
 use super::registries::read_manifest;
 use super::remotes::{self, KnownBridge};
@@ -125,10 +126,12 @@ impl ComponentNews<'_> {
         let Self { name, reference, found: FoundVersions { moved, newer, has_more_tags }, fault } = self;
         if let Some(digest) = moved {
             let tag = reference.tag().unwrap_or_default();
-            terminal::print(&format!("{name}: {tag} leads to {digest} now; `toolcell update {name}` shows it\n"))?;
+            let text = format!("{name}: {tag} leads to {digest} now; `toolcell update {name}` shows it\n");
+            terminal::print(&shell::named(&text))?;
         }
         if let Some(newer) = newer {
-            terminal::print(&format!("{name}: there is {newer}; `toolcell update {name} --tag {newer}` shows it\n"))?;
+            let text = format!("{name}: there is {newer}; `toolcell update {name} --tag {newer}` shows it\n");
+            terminal::print(&shell::named(&text))?;
         }
         if *has_more_tags {
             terminal::warning(&format!(
@@ -148,7 +151,7 @@ impl ComponentNews<'_> {
             "name": name, "source": reference.to_string(), "digest": reference.digest().map(ToString::to_string),
             "outdated": (self.is_outdated() || fault.is_none()).then_some(self.is_outdated()),
             "tag_leads_to": moved, "newest": newer, "tags_complete": fault.is_none().then_some(!has_more_tags),
-            "problem": fault.as_ref().map(|fault| &fault.problem), "hint": fault.as_ref().and_then(AdvisedFault::hint),
+            "problem": fault.as_ref().map(|fault| &fault.problem), "hint": fault.as_ref().and_then(AdvisedFault::hint).map(shell::named),
         })
     }
 }
@@ -158,7 +161,8 @@ impl BridgeNews<'_> {
         let name = self.bridge.component.name();
         let url = &self.bridge.server.url;
         if self.is_changed {
-            terminal::print(&format!("{name}: {url} lists other tools now; `toolcell update {name}` shows them\n"))?;
+            let text = format!("{name}: {url} lists other tools now; `toolcell update {name}` shows them\n");
+            terminal::print(&shell::named(&text))?;
         }
         if let Some(fault) = &self.fault {
             terminal::error(&format!("{name}: {}", fault.problem), fault.hint());
@@ -172,7 +176,7 @@ impl BridgeNews<'_> {
             "name": self.bridge.component.name(), "source": self.bridge.server.url,
             "outdated": self.fault.is_none().then_some(self.is_changed),
             "problem": self.fault.as_ref().map(|fault| &fault.problem),
-            "hint": self.fault.as_ref().and_then(AdvisedFault::hint),
+            "hint": self.fault.as_ref().and_then(AdvisedFault::hint).map(shell::named),
         })
     }
 }

@@ -4,6 +4,7 @@ use toolcell_mcp::sanitize;
 use toolcell_policy::{AdvisedFault, Reference};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::registries::{self, Pulled, Registries};
+use toolcell_server::shell;
 
 use super::registries::{json_of, left_out_lines, pull, read_manifest, signers};
 use crate::args::PullArgs;
@@ -82,7 +83,7 @@ impl PullOutcome<'_> {
             }
             Err(fault) => json!({
                 "name": self.name, "ok": false, "source": self.reference.to_string(), "problem": fault.problem,
-                "hint": fault.hint(),
+                "hint": fault.hint().map(shell::named),
             }),
         }
     }

@@ -58,8 +58,14 @@ fn print(answer: &Value) -> std::io::Result<()> {
             Ok(())
         }
         None => {
-            terminal::error(&text("error"), None);
+            print_error(answer);
             Ok(())
         }
     }
+}
+
+/// Prints the error that a process answered with, or that stands in the place of its answer.
+pub fn print_error(answer: &Value) {
+    let text = |key: &str| answer[key].as_str().map(sanitize::text);
+    terminal::error(&text("error").unwrap_or_default(), text("hint").as_deref());
 }

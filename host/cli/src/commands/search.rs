@@ -4,9 +4,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_registry::{FoundPackage, FoundServer, Hint, MCP_REGISTRY, SEARCH_WORD_CHARS_MAX, SearchResult};
-use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::registries::{self, SearchFault};
+use toolcell_server::{ManifestFile, shell};
 
 use super::registries::{EMPTY, manifest_of};
 use crate::args::{MANIFEST, SearchArgs};
@@ -91,7 +91,7 @@ fn text_of(server: &FoundServer, packages: &[&FoundPackage]) -> String {
     }
     for FoundPackage { reference, hint } in packages {
         let said = if *hint == Hint::Component { "" } else { "  (may be an image)" };
-        text.push_str(&format!("  toolcell add {reference}{said}\n"));
+        text.push_str(&format!("  toolcell add {reference}{}{said}\n", shell::named_words()));
     }
     text
 }

@@ -2,25 +2,28 @@
 use serde_json::Value;
 use toolcell_mcp::sanitize;
 use toolcell_server::control::{Request, ask_all};
-use toolcell_server::lock;
+use toolcell_server::{lock, shell};
 
 use super::inspect::REGISTRY;
 use crate::args::AskArgs;
+use crate::commands::reload;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
 /// Sends the request and prints the answers.
 pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     let answers = ask_all(&args.control, &args.manifest.manifest, &Request::Status).map_err(Failure::from)?;
-    let text = if args.json {
-        format!("{:#}\n", Value::from(answers.clone()))
+    if args.json {
+        terminal::print(&format!("{:#}\n", Value::from(answers.clone())))?;
     } else {
-        answers.iter().map(page).collect::<Vec<_>>().join("\n")
-    };
-    terminal::print(&text)?;
+        let (failed, shown): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| is_error(answer));
+        terminal::print(&shown.into_iter().map(page).collect::<Vec<_>>().join("\n"))?;
+        failed.into_iter().for_each(reload::print_error);
+    }
     let is_well = |answer: &Value| {
         let held_back = components(answer).iter().any(|component| component["standing"] == HELD_BACK);
-        answer["failed"].is_null()
+        !is_error(answer)
+            && answer["failed"].is_null()
             && !fails_calls(answer)
             && empty(&answer["left_out"])
             && empty(&answer["quarantined"])
@@ -33,6 +36,11 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
 /// Standings of a component with crashed sandboxes, as named in the status.
 const APART: &str = "apart";
 const HELD_BACK: &str = "held_back";
+
+/// True of an answer without a status.
+fn is_error(answer: &Value) -> bool {
+    answer["error"].is_string()
+}
 
 fn components(status: &Value) -> &[Value] {
     status["components"].as_array().map(Vec::as_slice).unwrap_or_default()
@@ -54,9 +62,6 @@ fn empty(list: &Value) -> bool {
 
 /// State of one process, for people.
 fn page(status: &Value) -> String {
-    if let Some(error) = status["error"].as_str() {
-        return format!("error: {}\n", sanitize::line(error));
-    }
     let style = terminal::stdout_style();
     let tools = status["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
     let components = components(status);
@@ -92,11 +97,15 @@ fn page(status: &Value) -> String {
             }
             _ => continue,
         };
-        text.push_str(&format!("  component {}: {standing}\n", line(&component["name"])));
+        text.push_str(&format!("  component {}: {}\n", line(&component["name"]), shell::named(standing)));
     }
     for problem in status["problems"].as_array().into_iter().flatten() {
         let then = if problem["fails_calls"] == true { ", so it is not ready" } else { "" };
-        text.push_str(&format!("  {}: {}{then}\n", terminal::bold("wrong", style), line(&problem["text"])));
+        text.push_str(&format!(
+            "  {}: {}{then}\n",
+            terminal::bold("wrong", style),
+            shell::named(&line(&problem["text"]))
+        ));
     }
     let without: Vec<String> =
         status["walls_done_without"].as_array().into_iter().flatten().map(|wall| line(&wall["wall"])).collect();
@@ -109,9 +118,9 @@ fn page(status: &Value) -> String {
         let name = line(&held["component"]);
         let digest = line(&held["digest"]);
         let approving = lock::approving(&name, &digest, held["other_signers"] == true);
-        text.push_str(&format!("  quarantined: {name} (`{approving}` serves it)\n"));
+        text.push_str(&shell::named(&format!("  quarantined: {name} (`{approving}` serves it)\n")));
         let differences = held["differences"].as_array().into_iter().flatten();
-        differences.for_each(|difference| text.push_str(&format!("    {}\n", line(difference))));
+        differences.for_each(|difference| text.push_str(&format!("    {}\n", shell::named(&line(difference)))));
     }
     for login in status["logins"].as_array().into_iter().flatten() {
         text.push_str(&format!("  login {}: {}\n", line(&login["name"]), line(&login["state"])));

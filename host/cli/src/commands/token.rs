@@ -4,6 +4,7 @@ use std::time::SystemTime;
 use toolcell_audit::timestamp;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::identity::{NewToken, TokenEntry, TokenFile};
+use toolcell_server::shell;
 
 use crate::args::{TokenArgs, TokenCommand, TokenFileArg};
 use crate::commands::logins::OpenedLogins;
@@ -28,7 +29,8 @@ fn new(new: &NewToken<'_>, file: &TokenFileArg) -> Result<String, String> {
     let path = file.path().display();
     terminal::eprint(&format!("the token of {name}, which is shown only now; {path} keeps its hash:\n"));
     if file.read()?.iter().filter(|entry| entry.name == name).count() > 1 {
-        terminal::eprint(&format!("the one before holds until `toolcell token revoke {name} --older`\n"));
+        let text = format!("the one before holds until `toolcell token revoke {name} --older`\n");
+        terminal::eprint(&shell::named(&text));
     }
     Ok(format!("{token}\n"))
 }

@@ -1,7 +1,7 @@
 //! `toolcell top`: calls, denials and approvals of serving processes, on a terminal.
 use std::io::IsTerminal as _;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolcell_policy::Style;
 
 use crate::args::TopArgs;
@@ -15,8 +15,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     let processes = Processes { control: args.ask.control.clone(), manifest: args.ask.manifest.manifest.clone() };
     let answers = processes.answers().map_err(Failure::from)?;
     if args.ask.json {
-        let answers =
-            answers.into_iter().map(|(_, answer)| answer.unwrap_or_else(|error| json!({"error": error.to_string()})));
+        let answers = answers.into_iter().map(|(_, answer)| answer.unwrap_or_else(|error| error.answer()));
         return print_json(answers.collect());
     }
     let seen = Seen::of(answers);

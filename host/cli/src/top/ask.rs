@@ -1,18 +1,14 @@
 //! Requests to the processes that serve a manifest, over their control sockets.
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::Value;
 use toolcell_mcp::sanitize;
 use toolcell_server::control::{
-    ANSWERS_WITHIN, ActivitySnapshot, ControlSocket, Decision, DecisionRequest, Request, Unreachable, ask, sockets,
+    ActivitySnapshot, ControlSocket, Decision, DecisionRequest, Request, Unreachable, ask, sockets,
 };
 
 /// Processes that are shown. Each client over stdio has one.
 const PROCESSES_MAX: usize = 64;
-
-/// Longest wait for a process: gathering its activity takes milliseconds.
-const ACTIVITY_WITHIN: Duration = Duration::from_secs(5);
 
 /// The processes that serve a manifest.
 #[derive(Clone, Debug)]
@@ -53,7 +49,7 @@ impl Processes {
     pub fn answers(&self) -> Result<Vec<SocketAnswer>, Unreachable> {
         let paths = sockets(&self.control, &self.manifest)?;
         let asked = paths.into_iter().take(PROCESSES_MAX).map(|path| {
-            let answer = ask(&path, &Request::Activity, ACTIVITY_WITHIN);
+            let answer = ask(&path, &Request::Activity);
             (path, answer)
         });
         Ok(asked.collect())
@@ -96,7 +92,7 @@ pub fn decide(target: &Target) -> Result<String, String> {
 }
 
 fn came(socket: &Path, request: &Request) -> Result<String, String> {
-    let answer = ask(socket, request, ANSWERS_WITHIN).map_err(|error| shown(&error.to_string()))?;
+    let answer = ask(socket, request).map_err(|error| shown(&error.to_string()))?;
     let text = |key: &str| answer.get(key).and_then(Value::as_str).map(shown);
     match (text("text"), text("error"), text("hint")) {
         (Some(text), _, _) if answer.get("done") == Some(&Value::Bool(true)) => Ok(text),

@@ -34,6 +34,7 @@ pub(crate) fn add_all(linker: &mut Linker<State>, engine: GuestEngine) -> wasmti
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     linker.allow_shadowing(true);
     http::add_handle(linker)?;
+    http::add_bounds(linker)?;
     linker.allow_shadowing(false);
     #[cfg(feature = "drill")]
     crate::drill::add_to_linker(linker)?;

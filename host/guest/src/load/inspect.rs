@@ -24,10 +24,15 @@ pub(crate) fn of_code(component: &Component, source: SourceFacts) -> Inspection 
     Inspection::new(source, exports, imports)
 }
 
+/// Resources that are remembered. Each is compared with every one before it. All of WASI has some
+/// thirty.
+const RESOURCES_MAX: usize = 1_000;
+
 /// Types that a component imports only to give them names: nobody has to offer those.
 struct NamedTypes<'e> {
     engine: &'e Engine,
-    /// The resources of the imports so far. Under another name they are only named.
+    /// The resources of the imports so far, up to [`RESOURCES_MAX`]. Under another name they are
+    /// only named.
     resources: Vec<ResourceType>,
 }
 
@@ -38,7 +43,7 @@ impl NamedTypes<'_> {
             ComponentItem::Type(_) => true,
             ComponentItem::Resource(resource) => {
                 let is_known = self.resources.contains(resource);
-                if !is_known {
+                if !is_known && self.resources.len() < RESOURCES_MAX {
                     self.resources.push(*resource);
                 }
                 is_known
@@ -53,9 +58,6 @@ impl NamedTypes<'_> {
     }
 }
 
-/// Imports and exports that are read before compiling. A component in one language has some thirty.
-const READ_AHEAD_MAX: usize = 10_000;
-
 /// The names that a component exports, and those of the imports that somebody has to offer.
 #[derive(Debug, Default)]
 pub(crate) struct ComponentNames {
@@ -67,14 +69,10 @@ impl ComponentNames {
     pub(crate) fn bytes(&self) -> usize {
         self.exports.iter().chain(&self.imports).map(String::len).sum()
     }
-
-    fn has_room(&self) -> bool {
-        self.exports.len() + self.imports.len() < READ_AHEAD_MAX
-    }
 }
 
-/// Both, read without compiling the component. `None` for anything but a component, and if there
-/// are too many.
+/// Both, read without compiling the component. `None` for anything but a component. The survey has
+/// bounded their number.
 pub(crate) fn component_names(bytes: &[u8]) -> Option<ComponentNames> {
     if is_module(bytes) {
         return None;
@@ -98,7 +96,6 @@ pub(crate) fn component_names(bytes: &[u8]) -> Option<ComponentNames> {
             }
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
-                    names.has_room().then_some(())?;
                     let import = import.ok()?;
                     if !types.import(&import) {
                         names.imports.push(import.name.name.to_owned());
@@ -107,7 +104,6 @@ pub(crate) fn component_names(bytes: &[u8]) -> Option<ComponentNames> {
             }
             Payload::ComponentExportSection(section) if depth == 1 => {
                 for export in section {
-                    names.has_room().then_some(())?;
                     let export = export.ok()?;
                     types.export(export.kind);
                     let is_function = export.kind == ComponentExternalKind::Func;
@@ -203,6 +199,31 @@ mod tests {
 
     use super::*;
 
+    fn inspected(engine: &Engine, bytes: &[u8]) -> Inspection {
+        let component = Component::from_binary(engine, bytes).unwrap();
+        let size_bytes = bytes.len() as u64;
+        of_code(&component, SourceFacts { digest: ComponentDigest::of(bytes), size_bytes, adapted: false })
+    }
+
+    #[test]
+    fn resources_are_remembered_up_to_a_bound() {
+        // The last of them, under another name.
+        let imports = |count: usize| {
+            let export = |at| format!("(export \"r{at}\" (type (sub resource)))");
+            let exports: String = (0..count).map(export).collect();
+            let last = count - 1;
+            let text = format!(
+                "(component (import \"a:b/many\" (instance $i {exports}))
+                   (alias export $i \"r{last}\" (type $t)) (import \"held\" (type (eq $t))))"
+            );
+            let mut imports = inspected(&Engine::default(), &wat::parse_str(text).unwrap()).imports().to_vec();
+            imports.sort();
+            imports
+        };
+        assert_eq!(imports(RESOURCES_MAX), ["a:b/many"]);
+        assert_eq!(imports(RESOURCES_MAX + 1), ["a:b/many", "held"]);
+    }
+
     #[test]
     fn names_are_read_ahead_as_the_engine_reads_them() {
         let engine = Engine::default();
@@ -225,10 +246,7 @@ mod tests {
         ];
         for text in texts {
             let bytes = wat::parse_str(text).unwrap();
-            let component = Component::from_binary(&engine, &bytes).unwrap();
-            let source =
-                SourceFacts { digest: ComponentDigest::of(&bytes), size_bytes: bytes.len() as u64, adapted: false };
-            let inspection = of_code(&component, source);
+            let inspection = inspected(&engine, &bytes);
             let ComponentNames { mut exports, mut imports } = component_names(&bytes).unwrap();
             let mut own_exports = inspection.exports().to_vec();
             let mut own_imports = inspection.imports().to_vec();

@@ -16,7 +16,7 @@ use toolcell_wall::sections::is_module;
 
 /// Bump this when a change of this crate makes earlier code unusable in a way that wasmtime cannot
 /// see, or when it refuses components that it compiled before.
-const FORMAT: u8 = 3;
+const FORMAT: u8 = 4;
 
 /// Compiles a component, or the component that a program for WASI preview 1 becomes, to bytes. None
 /// of them becomes executable here.

@@ -20,7 +20,7 @@ use crate::wasi::cli::standard::StandardStreams;
 use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::files::{Files, FilesView};
 use crate::wasi::guest_grants::GuestGrants;
-use crate::wasi::http::{self as http, HttpHooks};
+use crate::wasi::http::{self as http, HttpHooks, UnsentMessages};
 use crate::wasi::keyvalue::{KeyvalueView, OutsideState};
 use crate::wasi::net::{OutsideNet, OutsideNetGuard};
 use toolcell_wall::caller::CallerLink;
@@ -53,6 +53,7 @@ pub(crate) struct CallState {
     net: Option<OutsideNetGuard>,
     http: Option<HttpHooks>,
     http_context: WasiHttpCtx,
+    unsent: UnsentMessages,
     /// The output of the running program, if any.
     last_words: Option<Printed>,
     /// The tape of a call that is recorded or replayed.
@@ -95,6 +96,7 @@ impl CallState {
             net: None,
             http: None,
             http_context,
+            unsent: UnsentMessages::default(),
             last_words: None,
             tape: None,
         }
@@ -225,6 +227,18 @@ impl CallState {
     /// The most random bytes of one request.
     pub(crate) fn random_bytes_max(&self) -> u64 {
         self.random_bytes
+    }
+
+    /// Takes room for bytes that the host keeps for an unsent HTTP message; false if there is none.
+    ///
+    /// # Errors
+    /// As [`HostFuel::spend`]: where room is short, the messages are counted.
+    pub(crate) fn holds_unsent(&mut self, handle: u32, bytes: usize) -> wasmtime::Result<bool> {
+        if !self.unsent.has_room(bytes) {
+            self.spend(self.unsent.len() as u64)?;
+            self.unsent.count(&self.table);
+        }
+        Ok(self.unsent.take(handle, bytes))
     }
 
     /// The guest's handles, for host functions of this crate that are counted elsewhere.

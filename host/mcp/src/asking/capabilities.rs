@@ -23,7 +23,7 @@ pub(crate) struct AskCapabilities {
 
 /// One capability that a question needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AskNeed {
+pub(crate) enum AskNeed {
     /// The capability for questions of a kind.
     Kind(QuestionKind),
     /// Sampling with `tools` or `toolChoice`.
@@ -117,7 +117,7 @@ impl AskCapabilities {
     }
 
     /// True if the client declares what a question needs.
-    pub(super) const fn meets(self, need: AskNeed) -> bool {
+    pub(crate) const fn meets(self, need: AskNeed) -> bool {
         match need {
             AskNeed::Kind(kind) => self.has(kind),
             AskNeed::SamplingTools => self.sampling_tools,

@@ -46,7 +46,7 @@ impl ClientForm {
             return Err(invalid(format!("has {} bytes, more than {FORM_BYTES_MAX}", text.len())));
         }
         match scan::check_value(text, DEPTH_MAX) {
-            Err(fault) => return Err(invalid(format!("is {fault}"))),
+            Err(fault) => return Err(invalid(format!("cannot be taken: {fault}"))),
             Ok(Some(key)) => return Err(invalid(format!("has the key {key:?} twice in one object"))),
             Ok(None) => {}
         }
@@ -127,6 +127,7 @@ fn check_field(field: &Value, rich: bool) -> FormChecked {
             return Err(format!("{key} must be a string"));
         }
     }
+    check_default(field)?;
     match field.get("type").and_then(Value::as_str) {
         Some("string") if field.contains_key("enum") => {
             only(field, &["type", "title", "description", "enum", "enumNames", "default"], "")?;
@@ -155,6 +156,20 @@ fn check_field(field: &Value, rich: bool) -> FormChecked {
         }
         _ => Err("type must be string, number, integer, boolean, or array for a choice of several".to_owned()),
     }
+}
+
+/// Checks the type of a field's default: clients fill it in.
+fn check_default(field: &Map<String, Value>) -> FormChecked {
+    let Some(default) = field.get("default") else { return Ok(()) };
+    let fits = match field.get("type").and_then(Value::as_str) {
+        Some("string") => default.is_string(),
+        Some("number") => default.is_number(),
+        Some("integer") => default.as_f64().is_some_and(|number| number.fract() == 0.0),
+        Some("boolean") => default.is_boolean(),
+        Some("array") => strings(default).is_some(),
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err("default must be a value of the field's type".to_owned()) }
 }
 
 fn check_text(field: &Map<String, Value>) -> FormChecked {
@@ -249,6 +264,29 @@ mod tests {
         assert_eq!(form.accept(content(json!({"name": "Ada", "age": null}))).unwrap(), r#"{"name":"Ada"}"#);
         assert_eq!(form.accept(content(json!({"name": "Ada", "age": 36.0}))).unwrap(), r#"{"name":"Ada","age":36}"#);
         assert!(form.accept(content(json!({"name": null}))).is_err());
+    }
+
+    #[test]
+    fn a_default_has_the_type_of_its_field() {
+        let of = |kind: &str, default: Value| {
+            let mut field = json!({"type": kind, "default": default});
+            if kind == "array" {
+                field["items"] = json!({"type": "string", "enum": ["a", "b"]});
+            }
+            form(&[("f", field)]).map(drop)
+        };
+        for (kind, right, wrong) in [
+            ("string", json!("x"), json!(1)),
+            ("number", json!(1.5), json!("1.5")),
+            ("integer", json!(2), json!(1.5)),
+            ("boolean", json!(false), json!("x")),
+            ("array", json!(["a"]), json!("a")),
+            ("array", json!([]), json!([1])),
+        ] {
+            assert_eq!(of(kind, right), Ok(()), "{kind}");
+            let said = of(kind, wrong).unwrap_err();
+            assert!(said.ends_with("is wrong at properties/f: default must be a value of the field's type"), "{said}");
+        }
     }
 
     #[test]

@@ -27,11 +27,11 @@ use crate::meta::Peer;
 use crate::method::Notification;
 use crate::task::TaskHandle;
 
-use capabilities::{AskNeed, wanting};
+use capabilities::wanting;
 
-pub(crate) use capabilities::AskCapabilities;
+pub(crate) use capabilities::{AskCapabilities, AskNeed};
 pub(crate) use pending::{AskName, PendingAsks};
-pub(crate) use question::PreparedQuestion;
+pub(crate) use question::{PreparedQuestion, stored_needs};
 pub(crate) use rounds::{InputRequired, Round, RoundInput, Rounds};
 pub(crate) use state::now_ms;
 
@@ -565,7 +565,7 @@ impl ReplyText {
         }
     }
 
-    /// Reads a response's `result`, or else its `error`.
+    /// Reads a response's `error`, or else its `result`.
     pub(crate) fn of(reply: Result<&str, &str>) -> Self {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
         match reply {

@@ -130,6 +130,8 @@ impl PendingAsks {
             number
         };
         outbox.queue(frame(self.name(number), members));
+        // A reader that had stopped reads on for the answer.
+        outbox.notice();
         Some(PendingAsk { asks: Arc::clone(self), number, reply: Some(reply) })
     }
 
@@ -151,6 +153,11 @@ impl PendingAsks {
             params.text("reason", "The call that asked has ended");
         }));
         open.outbox.flush();
+    }
+
+    /// True if an answer of the client would count.
+    pub(crate) fn is_waiting(&self) -> bool {
+        lock(&self.state).open.values().any(|open| !open.taken_back)
     }
 
     /// Sets the address of the requests. Must be called before the first one.

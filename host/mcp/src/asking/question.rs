@@ -2,18 +2,19 @@
 //! encoded once.
 
 use ring::digest::{SHA256, digest};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::capabilities::AskNeed;
 use super::form::ClientForm;
 use super::pending::AskName;
 use super::{AskCapabilities, AskTerms, ClientAskError, ClientQuestion, KeyedQuestion, QuestionKind, sampling};
-use crate::frame::{Object, base64, json_text, push_string};
+use crate::frame::{Object, RawMembers, base64, json_text, push_string};
 use crate::revision::Revision;
 use crate::sanitize;
 use crate::sealing::hex;
-use crate::task::RELATED_TASK;
+use crate::task::push_related;
 
 /// Longest key, in bytes. Every frame of its question contains it.
 const KEY_BYTES_MAX: usize = 64;
@@ -23,6 +24,11 @@ const KEY_DIGEST_BYTES: usize = 16;
 
 /// Longest address of a page, in bytes. Browsers and proxies accept this much.
 const URL_BYTES_MAX: usize = 2_048;
+
+/// The methods of questions.
+const ELICITATION: &str = "elicitation/create";
+const SAMPLING: &str = "sampling/createMessage";
+const ROOTS: &str = "roots/list";
 
 /// A question that is ready to be sent.
 #[derive(Debug)]
@@ -55,7 +61,7 @@ impl PreparedQuestion {
                 params.raw("requestedSchema", asked.schema_json());
                 params.close();
                 form = Some(asked);
-                "elicitation/create"
+                ELICITATION
             }
             ClientQuestion::Page { message, url } => {
                 check_url(&url)?;
@@ -64,17 +70,17 @@ impl PreparedQuestion {
                 params.text("message", &said(asker, &message)?);
                 params.text("url", &url);
                 params.close();
-                "elicitation/create"
+                ELICITATION
             }
             ClientQuestion::Sampling { params_json } => {
                 let (params, needed) = sampling::params(&params_json, rich)?;
                 out = params.into_bytes();
                 needs = needed;
-                "sampling/createMessage"
+                SAMPLING
             }
             ClientQuestion::Roots => {
                 out.extend_from_slice(b"{}");
-                "roots/list"
+                ROOTS
             }
         };
         let params = String::from_utf8(out).ok().and_then(|text| RawValue::from_string(text).ok());
@@ -85,10 +91,7 @@ impl PreparedQuestion {
 
     /// Capabilities that the question needs and the client does not declare.
     pub(super) fn lacking(&self, capabilities: AskCapabilities) -> impl Iterator<Item = AskNeed> + use<> {
-        let tools = self.sampling.tools.then_some(AskNeed::SamplingTools);
-        let context = self.sampling.context.then_some(AskNeed::SamplingContext);
-        let needs = [Some(AskNeed::Kind(self.kind)), tools, context];
-        needs.into_iter().flatten().filter(move |need| !capabilities.meets(*need))
+        needs(self.kind, self.sampling).filter(move |need| !capabilities.meets(*need))
     }
 
     /// Appends `method` and `params`. A page for a legacy client gets an id (2025-11-25,
@@ -113,24 +116,23 @@ impl PreparedQuestion {
         json_text(|out| {
             let mut object = Object::open(out);
             object.text("method", self.method);
-            match related.map(|id| self.params_of_task(id)) {
-                Some(params) => object.json("params", &params),
+            match related {
+                Some(id) => self.push_params_of_task(object.key("params"), id),
                 None => object.raw("params", self.params.get()),
             }
         })
     }
 
-    /// The params with the name of the task, and an id for a page.
-    fn params_of_task(&self, id: &str) -> Map<String, Value> {
-        let mut params: Map<String, Value> = serde_json::from_str(self.params.get()).unwrap_or_default();
+    /// Appends the params with the name of the task, and an id for a page.
+    fn push_params_of_task(&self, out: &mut Vec<u8>, id: &str) {
+        let members = RawMembers::of(self.params.get()).unwrap_or_default();
+        let mut params = Object::open(out);
+        members.iter().for_each(|(name, value)| params.raw(name, value));
         if self.kind == QuestionKind::Page {
-            params.insert("elicitationId".to_owned(), format!("toolcell/page/{id}/{}", self.key).into());
+            params.text("elicitationId", &format!("toolcell/page/{id}/{}", self.key));
         }
-        let meta = params.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
-        if let Value::Object(meta) = meta {
-            meta.insert(RELATED_TASK.to_owned(), serde_json::json!({ "taskId": id }));
-        }
-        params
+        push_related(&mut params, "{}", id);
+        params.close();
     }
 
     /// A digest that identifies the question, and what its answer permits.
@@ -144,6 +146,48 @@ impl PreparedQuestion {
         }
         base64(digest(&SHA256, &text).as_ref())
     }
+}
+
+/// The capabilities that a question needs.
+fn needs(kind: QuestionKind, sampling: sampling::SamplingNeeds) -> impl Iterator<Item = AskNeed> {
+    let tools = sampling.tools.then_some(AskNeed::SamplingTools);
+    let context = sampling.context.then_some(AskNeed::SamplingContext);
+    [Some(AskNeed::Kind(kind)), tools, context].into_iter().flatten()
+}
+
+/// The part of a task's question that says what it needs.
+#[derive(Deserialize)]
+struct StoredQuestion {
+    method: String,
+    params: StoredParams,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredParams {
+    mode: Option<String>,
+    tools: Option<IgnoredAny>,
+    tool_choice: Option<IgnoredAny>,
+    include_context: Option<String>,
+}
+
+/// The capabilities that a question [as a task stores it](PreparedQuestion::task_json) needs.
+/// `None` if it cannot be read.
+pub(crate) fn stored_needs(question: &str) -> Option<Vec<AskNeed>> {
+    let StoredQuestion { method, params } = serde_json::from_str(question).ok()?;
+    let kind = match (method.as_str(), params.mode.as_deref()) {
+        (ELICITATION, Some("url")) => QuestionKind::Page,
+        (ELICITATION, _) => QuestionKind::Form,
+        (SAMPLING, _) => QuestionKind::Sampling,
+        (ROOTS, _) => QuestionKind::Roots,
+        _ => return None,
+    };
+    let is_sampling = kind == QuestionKind::Sampling;
+    let sampling = sampling::SamplingNeeds {
+        tools: is_sampling && (params.tools.is_some() || params.tool_choice.is_some()),
+        context: is_sampling && params.include_context.is_some_and(|context| context != "none"),
+    };
+    Some(needs(kind, sampling).collect())
 }
 
 /// The id of a page for a legacy client.
@@ -235,5 +279,43 @@ mod tests {
         assert!(keys[0] != keys[1] && keys[0] != keys[2], "{keys:?}");
         // One that no client takes stays one.
         assert!(placed_key("1", &format!("{long}k")).len() > KEY_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_stored_question_needs_what_it_needed_when_it_was_prepared() {
+        let form = ClientQuestion::Form {
+            message: "Who?".to_owned(),
+            schema_json: "{\"type\":\"object\",\"properties\":{}}".to_owned(),
+        };
+        let page = ClientQuestion::Page { message: "There.".to_owned(), url: "https://a.example/".to_owned() };
+        let sampled = |more: &str| {
+            let text = "{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"Hi\"}}";
+            ClientQuestion::Sampling { params_json: format!("{{\"messages\":[{text}],\"maxTokens\":9{more}}}") }
+        };
+        let questions = [
+            form,
+            page,
+            ClientQuestion::Roots,
+            sampled(""),
+            sampled(",\"tools\":[]"),
+            sampled(",\"toolChoice\":{}"),
+            sampled(",\"includeContext\":\"none\""),
+            sampled(",\"includeContext\":\"allServers\""),
+        ];
+        for question in questions {
+            let terms = AskTerms {
+                asker: None,
+                need: "",
+                answer_bytes_max: 1_000,
+                answered_within: std::time::Duration::ZERO,
+                permits: None,
+            };
+            let ask = KeyedQuestion { key: "k".to_owned(), question };
+            let prepared = PreparedQuestion::new(ask, terms, Revision::V2025_11_25).unwrap();
+            let expected: Vec<AskNeed> = prepared.lacking(AskCapabilities::default()).collect();
+            let stored = prepared.task_json(Some("t"));
+            assert_eq!(stored_needs(&stored), Some(expected), "{stored}");
+        }
+        assert_eq!(stored_needs("{\"method\":\"other\",\"params\":{}}"), None);
     }
 }

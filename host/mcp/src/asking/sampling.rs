@@ -31,7 +31,7 @@ pub(super) struct SamplingNeeds {
 pub(super) fn params(text: &str, rich: bool) -> Result<(String, SamplingNeeds), ClientAskError> {
     let invalid = ClientAskError::Invalid;
     match scan::check_value(text, DEPTH_MAX) {
-        Err(fault) => return Err(invalid(format!("its params are {fault}"))),
+        Err(fault) => return Err(invalid(format!("its params cannot be taken: {fault}"))),
         Ok(Some(key)) => return Err(invalid(format!("its params have the key {key:?} twice in one object"))),
         Ok(None) => {}
     }

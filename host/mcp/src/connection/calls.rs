@@ -12,6 +12,7 @@ use toolcell_schema::Patience;
 use super::dispatch::{RequestCatalog, RequestExchange};
 use super::reply::ReplyTo;
 use super::resources::ResourceCall;
+use super::subscriptions::ChangedLists;
 use super::task_calls::PlannedTask;
 use super::{ConnectionParts, ConnectionState, LegacyState, UnansweredRequest};
 use crate::asking::{CallAsking, Round, RoundInput, Rounds};
@@ -204,16 +205,20 @@ impl<H: Host> ConnectionParts<H> {
         let id = request.id.clone();
         let reply = reply.clone();
         let queued = QueuedCall { id, sequence: 0, catalog, target, peer, context, reply, bytes };
-        if let Some(queued) = self.admit(queued) {
+        if let Some(queued) = self.admit(queued)? {
             self.begin(queued);
         }
         Ok(())
     }
 
     /// Registers a call as open. Returns it if it may begin now, and queues it otherwise.
-    fn admit(&self, mut call: QueuedCall<H::Catalog>) -> Option<QueuedCall<H::Catalog>> {
+    fn admit(&self, mut call: QueuedCall<H::Catalog>) -> Result<Option<QueuedCall<H::Catalog>>, RpcError> {
         let congested = self.outbox.congested();
         let mut state = self.state();
+        if state.past_bounds && !state.has_room(&self.server.options) {
+            let text = "Too many calls wait to run: answer what the server asks, then call again";
+            return Err(RpcError::internal(text));
+        }
         state.sequence += 1;
         call.sequence = state.sequence;
         let open = UnansweredCall {
@@ -226,11 +231,11 @@ impl<H: Host> ConnectionParts<H> {
         let free = state.active < self.server.options.in_flight_max.max(1);
         if free && state.queue.is_empty() && !congested {
             state.active += 1;
-            return Some(call);
+            return Ok(Some(call));
         }
         state.queue_bytes += call.bytes;
         state.queue.push_back(call);
-        None
+        Ok(None)
     }
 
     /// Begins queued calls, as many as may run.
@@ -418,6 +423,7 @@ impl<C> ConnectionState<C> {
     /// again: each client counts from the start.
     pub(super) fn begin_session(&mut self, session: LegacyState) {
         self.session = Some(session);
+        self.lists = ChangedLists::default();
         let calls = self.open.extract_if(.., |_, open| matches!(open, UnansweredRequest::Call(_)));
         self.earlier.extend(calls.filter_map(|(id, open)| Some((id, open.into_call()?))));
     }
@@ -611,7 +617,7 @@ pub(super) async fn perform<C: ServedCatalog>(
     is_long: bool,
 ) -> CheckedResult {
     if is_long {
-        return CheckedResult::conforming(catalog.refuse_long(&call));
+        return CheckedResult::conforming(catalog.refuse_long(&call)).blaming_arguments(true);
     }
     let mut patience = Patience::default();
     if tool.takes_long(&call.arguments) {

@@ -10,7 +10,7 @@ use super::{ClientConnection, ConnectionParts, LegacyState, Passed, resources};
 use crate::asking::{AskCapabilities, AskName};
 use crate::frame::{
     BatchEntry, ErrorCode, ErrorId, FrameContent, McpMessage, McpRequest, Object, Params, RefusedFrame, RequestId,
-    RpcError, decode, error_frame, json_text, result_frame, scan,
+    RpcError, decode, error_frame, json_text, push_error, result_frame, scan,
 };
 use crate::host::{Host, Outbox, ServedCatalog as _, SharedFrame};
 use crate::meta::{
@@ -75,6 +75,14 @@ impl<H: Host> ClientConnection<H> {
         self.receive_on(frame, &self.shared.outbox);
     }
 
+    /// Like [`receive`](Self::receive), where [`Gate::Answers`](super::Gate::Answers) let the frame
+    /// in: calls for which there is no room are refused.
+    pub fn receive_past_bounds(&self, frame: &[u8]) {
+        self.shared.state().past_bounds = true;
+        self.receive(frame);
+        self.shared.state().past_bounds = false;
+    }
+
     /// Like [`receive`](Self::receive), with another outbox for the answer and its events, such as
     /// the stream of one HTTP request.
     pub fn receive_on(&self, frame: &[u8], outbox: &Arc<dyn Outbox>) {
@@ -117,7 +125,13 @@ impl<H: Host> ConnectionParts<H> {
 
     fn entry(self: &Arc<Self>, entry: BatchEntry<'_>, reply: ReplyTo) {
         match entry {
-            Err(refused) => reply.refuse_with(refused.id.as_ref(), self.refusal(&refused), refused.error.code),
+            Err(refused) => match refused.id.as_ref().and_then(AskName::of_answer) {
+                // The malformed response ends its question: no other would come.
+                Some(name) => {
+                    self.taken(&reply, self.answered(name, Err(&json_text(|out| push_error(out, &refused.error)))))
+                }
+                None => reply.refuse_with(refused.id.as_ref(), self.refusal(&refused), refused.error.code),
+            },
             Ok(McpMessage::Response { id, reply: answer }) => {
                 let name = id.as_ref().and_then(AskName::of_answer);
                 self.taken(&reply, name.and_then(|name| self.answered(name, answer)));

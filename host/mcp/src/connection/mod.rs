@@ -28,11 +28,12 @@ use crate::lock::lock;
 use crate::meta::Peer;
 use crate::news::ResourceNews;
 use crate::resources::Holder;
-use crate::server::{ListChanges, McpServer};
+use crate::server::{ListChanges, McpServer, ServerOptions};
 use crate::task::TaskOptions;
 
 use calls::{QueuedCall, UnansweredCall};
 pub(crate) use elsewhere::{CancelKnown, Elsewhere, Passed};
+use subscriptions::ChangedLists;
 use task_news::TaskWatch;
 use watched::WatchedUris;
 
@@ -41,6 +42,10 @@ use watched::WatchedUris;
 pub enum Gate {
     /// It may.
     Open,
+    /// As many calls wait as may, but the client is asked something. Read on with
+    /// [`ClientConnection::receive_past_bounds`]: behind calls may come the answer that running
+    /// ones wait for.
+    Answers,
     /// Too much is unread or queued. Read nothing until [`Outbox::notice`], or until the client
     /// reads again.
     Full,
@@ -109,8 +114,10 @@ impl<H: Host> ClientConnection<H> {
         self.shared.gate()
     }
 
-    /// Begins waiting calls. Call it when the outbox is no longer congested.
+    /// Begins waiting calls, and sends held-back notifications. Call it when the outbox is no
+    /// longer congested.
     pub fn resume(&self) {
+        self.shared.notify_of_held();
         self.shared.begin_queued();
     }
 
@@ -239,10 +246,16 @@ struct ConnectionState<C> {
     sequence: u64,
     /// True if this connection is notified of changed lists.
     listens: bool,
+    /// Changed lists of which the legacy session is not notified yet.
+    lists: ChangedLists,
     /// Resources that the legacy session watches.
     watched: WatchedUris,
+    /// True if notifications wait until the client reads.
+    held: bool,
     /// Requests other than calls that are answered later, such as the reading of a file.
     later: usize,
+    /// True while a frame is handled that came through [`Gate::Answers`].
+    past_bounds: bool,
 }
 
 impl<C> Default for ConnectionState<C> {
@@ -258,9 +271,19 @@ impl<C> Default for ConnectionState<C> {
             tasks: TaskWatch::default(),
             sequence: 0,
             listens: false,
+            lists: ChangedLists::default(),
             watched: WatchedUris::default(),
+            held: false,
             later: 0,
+            past_bounds: false,
         }
+    }
+}
+
+impl<C> ConnectionState<C> {
+    /// True if one more call may wait.
+    fn has_room(&self, options: &ServerOptions) -> bool {
+        self.queue.len() < options.pending_calls_max.max(1) && self.queue_bytes < options.pending_bytes_max.max(1)
     }
 }
 
@@ -285,11 +308,19 @@ impl<H: Host> ConnectionParts<H> {
 
     fn gate(&self) -> Gate {
         let options = &self.server.options;
+        if self.outbox.congested() {
+            return Gate::Full;
+        }
         let state = self.state();
-        let full = state.queue.len() >= options.pending_calls_max
-            || state.queue_bytes >= options.pending_bytes_max
-            || state.later >= options.in_flight_max;
-        if full || self.outbox.congested() { Gate::Full } else { Gate::Open }
+        if state.later >= options.in_flight_max.max(1) {
+            // These end without the client.
+            return Gate::Full;
+        }
+        match state.has_room(options) {
+            true => Gate::Open,
+            false if self.asks.is_waiting() => Gate::Answers,
+            false => Gate::Full,
+        }
     }
 
     fn listener(self: &Arc<Self>) -> Weak<dyn ServerEvents> {

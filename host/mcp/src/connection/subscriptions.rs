@@ -1,14 +1,14 @@
 //! The listeners for changes: ready legacy sessions, and `subscriptions/listen` of the modern era.
 //! They are notified of changed lists, and of changes of the resources that they watch.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use serde_json::{Map, Value};
 
 use super::dispatch::RequestExchange;
 use super::task_news::TaskWatch;
 use super::watched::WatchedUris;
-use super::{ConnectionParts, UnansweredRequest};
+use super::{ConnectionParts, ConnectionState, UnansweredRequest};
 use crate::frame::{Object, Params, RequestId, RpcError, notification_frame, result_frame, scan};
 use crate::host::{Host, Outbox, ServedCatalog as _};
 use crate::meta::{SERVER_INFO, SUBSCRIPTION_ID};
@@ -28,22 +28,50 @@ const RESOURCES_CHANGED_BARE: &[u8] = br#"{"jsonrpc":"2.0","method":"notificatio
 /// One open `subscriptions/listen`.
 pub(super) struct OpenListen {
     pub(super) outbox: Arc<dyn Outbox>,
-    wants: Wants,
+    wants: ChangedLists,
+    /// Changed lists of which it is not notified yet.
+    lists: ChangedLists,
     watched: WatchedUris,
     pub(super) tasks: TaskWatch,
 }
 
-/// What a listener subscribes to.
-#[derive(Clone, Copy)]
-struct Wants {
+/// Some of the lists: those that changed, or those that a listener subscribes to.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ChangedLists {
     tools: bool,
     prompts: bool,
     resources: bool,
 }
 
+impl ChangedLists {
+    const fn add(&mut self, changed: Self) {
+        self.tools |= changed.tools;
+        self.prompts |= changed.prompts;
+        self.resources |= changed.resources;
+    }
+
+    /// Those of them that a listener subscribes to.
+    const fn of(self, wants: Self) -> Self {
+        Self {
+            tools: self.tools && wants.tools,
+            prompts: self.prompts && wants.prompts,
+            resources: self.resources && wants.resources,
+        }
+    }
+
+    fn notifications(self) -> impl Iterator<Item = Notification> {
+        let all = [
+            (self.tools, Notification::ToolsChanged),
+            (self.prompts, Notification::PromptsChanged),
+            (self.resources, Notification::ResourcesChanged),
+        ];
+        all.into_iter().filter(|(changed, _)| *changed).map(|(_, notification)| notification)
+    }
+}
+
 /// What a listener subscribes to, and the resources that it watches.
 struct ListenRequest {
-    wants: Wants,
+    wants: ChangedLists,
     uris: Vec<String>,
     tasks: Vec<String>,
 }
@@ -73,7 +101,7 @@ fn wanted(params: &Params<'_>) -> Result<ListenRequest, RpcError> {
     };
     let flag = |member: &str| filter.get(member).and_then(Value::as_bool).unwrap_or_default();
     let [tools, prompts, resources] = FLAGS.map(flag);
-    let wants = Wants { tools, prompts, resources };
+    let wants = ChangedLists { tools, prompts, resources };
     Ok(ListenRequest { wants, uris: strings("resourceSubscriptions")?, tasks: strings("taskIds")? })
 }
 
@@ -121,7 +149,8 @@ impl<H: Host> ConnectionParts<H> {
         // Subscribed and acknowledged under one lock, so that no change is lost or sent before the
         // acknowledgement.
         let ids: Vec<String> = tasks.ids().map(str::to_owned).collect();
-        let subscription = OpenListen { outbox: Arc::clone(&outbox), wants, watched, tasks };
+        let subscription =
+            OpenListen { outbox: Arc::clone(&outbox), wants, lists: ChangedLists::default(), watched, tasks };
         state.open.insert(id.clone(), UnansweredRequest::Subscription(subscription));
         outbox.queue(frame);
         drop(state);
@@ -226,6 +255,7 @@ impl<H: Host> ConnectionParts<H> {
             if state.watched.has_news() {
                 if !ready || self.outbox.congested() {
                     waits = ready;
+                    state.held |= ready;
                 } else {
                     for uri in state.watched.take_changed().into_iter().filter(|uri| self.may_know(uri)) {
                         let frame =
@@ -235,13 +265,15 @@ impl<H: Host> ConnectionParts<H> {
                     told.push(Arc::clone(&self.outbox));
                 }
             }
-            for (id, open) in &mut state.open {
+            let ConnectionState { open, held, .. } = &mut *state;
+            for (id, open) in open {
                 let UnansweredRequest::Subscription(OpenListen { outbox, watched, .. }) = open else { continue };
                 if !watched.has_news() {
                     continue;
                 }
                 if outbox.congested() {
                     waits = true;
+                    *held = true;
                     continue;
                 }
                 for uri in watched.take_changed().into_iter().filter(|uri| self.may_know(uri)) {
@@ -267,23 +299,8 @@ impl<H: Host> ConnectionParts<H> {
 
     /// Notifies all listeners that the list of resources changed.
     pub(super) fn announce_resources(&self) {
-        let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
-        {
-            let state = self.state();
-            if state.session.as_ref().is_some_and(|session| session.ready) {
-                self.outbox.queue(RESOURCES_CHANGED_BARE.to_vec());
-                told.push(Arc::clone(&self.outbox));
-            }
-            for (id, open) in &state.open {
-                let UnansweredRequest::Subscription(OpenListen { outbox, wants, .. }) = open else { continue };
-                if !wants.resources {
-                    continue;
-                }
-                outbox.queue(notification_frame(Notification::ResourcesChanged, |params| tag(params, id)));
-                told.push(Arc::clone(outbox));
-            }
-        }
-        told.iter().for_each(|outbox| outbox.flush());
+        let changed = ChangedLists { resources: true, ..ChangedLists::default() };
+        self.note_lists(|_| changed, changed, None);
     }
 
     /// Notifies all listeners of the lists that changed for their revisions.
@@ -291,36 +308,71 @@ impl<H: Host> ConnectionParts<H> {
         if changes.is_none() {
             return;
         }
-        let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
-        {
-            let state = self.state();
-            let session = state.session.as_ref().filter(|session| session.ready);
-            if let Some(revision) = session.map(|session| session.peer.revision) {
-                let bare = [(&changes.tools, TOOLS_CHANGED_BARE), (&changes.prompts, PROMPTS_CHANGED_BARE)];
-                let bare = bare.into_iter().filter(|(revisions, _)| revisions.contains(&revision));
-                let frames: Vec<Vec<u8>> = bare.map(|(_, frame)| frame.to_vec()).collect();
-                if !frames.is_empty() {
-                    self.outbox.announce(frames, lists);
-                    told.push(Arc::clone(&self.outbox));
-                }
-            }
-            let shows = |revisions: &[Revision]| revisions.iter().any(|revision| revision.is_modern());
-            let tools = shows(&changes.tools);
-            let prompts = shows(&changes.prompts);
-            for (id, open) in &state.open {
-                let UnansweredRequest::Subscription(OpenListen { outbox, wants, .. }) = open else { continue };
-                for (notification, wanted) in [
-                    (Notification::ToolsChanged, tools && wants.tools),
-                    (Notification::PromptsChanged, prompts && wants.prompts),
-                ] {
-                    if wanted {
-                        outbox.queue(notification_frame(notification, |params| tag(params, id)));
-                        told.push(Arc::clone(outbox));
-                    }
-                }
+        let shown =
+            |revisions: &[Revision], is_shown: &dyn Fn(Revision) -> bool| revisions.iter().copied().any(is_shown);
+        let changed = |is_shown: &dyn Fn(Revision) -> bool| ChangedLists {
+            tools: shown(&changes.tools, is_shown),
+            prompts: shown(&changes.prompts, is_shown),
+            resources: false,
+        };
+        self.note_lists(|session| changed(&|revision| revision == session), changed(&Revision::is_modern), lists);
+    }
+
+    /// Notes changed lists, for the session by its revision and for subscriptions, and notifies the
+    /// client of them.
+    fn note_lists(&self, legacy: impl FnOnce(Revision) -> ChangedLists, modern: ChangedLists, lists: Option<u64>) {
+        let mut state = self.state();
+        if let Some(session) = state.session.as_ref().filter(|session| session.ready) {
+            let changed = legacy(session.peer.revision);
+            state.lists.add(changed);
+        }
+        for open in state.open.values_mut() {
+            if let UnansweredRequest::Subscription(subscription) = open {
+                subscription.lists.add(modern.of(subscription.wants));
             }
         }
+        self.notify_of_lists(state, lists);
+    }
+
+    /// Notifies the client of changed lists, if it reads. Until then, several changes of one list
+    /// become one. `lists` identifies the change on all replicas.
+    fn notify_of_lists(&self, mut state: MutexGuard<'_, ConnectionState<H::Catalog>>, lists: Option<u64>) {
+        // Asked after the changes were noted: when congestion ends, `resume` finds them. A stream
+        // of HTTP ends if it is not read.
+        if self.outbox.congested() {
+            state.held = true;
+            return;
+        }
+        let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
+        let changed = std::mem::take(&mut state.lists);
+        if changed.tools || changed.prompts {
+            let bare = [(changed.tools, TOOLS_CHANGED_BARE), (changed.prompts, PROMPTS_CHANGED_BARE)];
+            let bare = bare.into_iter().filter(|(changed, _)| *changed);
+            self.outbox.announce(bare.map(|(_, frame)| frame.to_vec()).collect(), lists);
+            told.push(Arc::clone(&self.outbox));
+        }
+        if changed.resources {
+            self.outbox.queue(RESOURCES_CHANGED_BARE.to_vec());
+            told.push(Arc::clone(&self.outbox));
+        }
+        for (id, open) in &mut state.open {
+            let UnansweredRequest::Subscription(OpenListen { outbox, lists, .. }) = open else { continue };
+            for notification in std::mem::take(lists).notifications() {
+                outbox.queue(notification_frame(notification, |params| tag(params, id)));
+                told.push(Arc::clone(outbox));
+            }
+        }
+        drop(state);
         told.iter().for_each(|outbox| outbox.flush());
+    }
+
+    /// Notifies the client of what was held back while it did not read.
+    pub(super) fn notify_of_held(&self) {
+        let mut state = self.state();
+        if std::mem::take(&mut state.held) {
+            self.notify_of_lists(state, None);
+            self.notify_of_updates();
+        }
     }
 
     /// Ends every subscription with its result, the last message on it (2026-07-28, Subscriptions,

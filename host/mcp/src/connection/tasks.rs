@@ -6,19 +6,18 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use serde_json::{Map, Value};
 use toolcell_shared::{TaskRecord, TaskStatus, Tasks};
 
 use super::calls::{AnswerDuty, UnansweredCall, caught};
 use super::dispatch::RequestExchange;
 use super::{ConnectionParts, UnansweredRequest};
-use crate::asking::{ReplyText, RoundInput};
+use crate::asking::{AskCapabilities, ReplyText, RoundInput, stored_needs};
 use crate::cancellation::Cancellation;
 use crate::events::CallEvents;
-use crate::frame::{Object, RpcError, push_json, push_list, result_frame, scan};
-use crate::host::{Host, Outbox};
+use crate::frame::{Object, RpcError, push_list, result_frame, scan};
+use crate::host::{Audience, Host, Outbox};
 use crate::task::{
-    CANCELLED_MESSAGE, RELATED_TASK, TaskBody, TaskOptions, name_of, push_detailed, push_legacy, undeclared,
+    CANCELLED_MESSAGE, TaskBody, TaskOptions, name_of, push_detailed, push_legacy, push_legacy_result, undeclared,
 };
 
 /// Longest name of a task that is looked up or watched, in bytes. This server's have 32.
@@ -34,6 +33,10 @@ fn unknown() -> RpcError {
 
 fn away<E>(_: E) -> RpcError {
     RpcError::internal("The state that replicas share cannot be reached; try again")
+}
+
+fn gone() -> RpcError {
+    RpcError::internal("The client is gone")
 }
 
 /// A question that was sent to a client, and its future answer.
@@ -137,6 +140,9 @@ impl<H: Host> ConnectionParts<H> {
         let (store, _, task) = self.task_asked(exchange)?;
         let cancellation = Cancellation::new();
         let outbox = Arc::clone(exchange.reply.outbox());
+        // Another client's wait may still ask what this one's cannot.
+        let capabilities = exchange.peer.capabilities;
+        let capabilities = (outbox.audience() == Audience::Client).then_some(capabilities);
         let id = exchange.id();
         let reply = exchange.reply;
         let sequence = {
@@ -160,12 +166,12 @@ impl<H: Host> ConnectionParts<H> {
         let permit = AnswerDuty::waiting(self, id, sequence, reply);
         let shared = Arc::clone(self);
         self.executor.run(Box::pin(async move {
-            let work = shared.ended(&store, &task, &outbox, &cancellation);
+            let work = shared.ended(&store, &task, capabilities, &outbox, &cancellation);
             let internal = || Err(RpcError::internal("Internal error"));
             match caught(pin!(work)).await.unwrap_or_else(internal) {
                 Ok(ended) => match TaskBody::read(&ended.body) {
                     Some(TaskBody::Result(result)) => {
-                        let frame = result_frame(&permit.id, |out| push_related(out, result, &task));
+                        let frame = result_frame(&permit.id, |out| push_legacy_result(out, result, &task));
                         permit.settle(frame);
                     }
                     Some(TaskBody::Error(error)) => {
@@ -182,50 +188,53 @@ impl<H: Host> ConnectionParts<H> {
         Ok(())
     }
 
-    /// Waits for the end of a task. Meanwhile the client gets its questions.
+    /// Waits for the end of a task. Meanwhile a client with these capabilities gets its questions.
     async fn ended(
         &self,
         store: &Arc<dyn Tasks>,
         id: &str,
+        capabilities: Option<AskCapabilities>,
         outbox: &Arc<dyn Outbox>,
         cancellation: &Cancellation,
     ) -> Result<TaskRecord, RpcError> {
-        let mut awaited = self.server.tasks.watch(id);
+        let awaited = self.server.tasks.watch(id, capabilities);
         let mut sent: Vec<SentQuestion> = Vec::new();
         let mut answered: Vec<String> = Vec::new();
         loop {
             if cancellation.is_cancelled() {
                 return Err(RpcError::internal("The server is shutting down"));
             }
-            let may_ask = awaited.may_ask();
             let changed = awaited.changed();
             let task = store.find(self.caller.name(), id).await.map_err(away)?.ok_or_else(unknown)?;
             if task.status.is_over() {
                 return Ok(task);
             }
+            let may_ask = |question: &str| stored_needs(question).is_some_and(|needs| awaited.may_ask(&needs));
+            let own: Vec<&(String, String)> = task.questions.iter().filter(|(_, text)| may_ask(text)).collect();
             // Dropping a question withdraws it.
-            sent.retain(|(key, _)| task.questions.iter().any(|(asked, _)| asked == key));
-            if may_ask && task.status == TaskStatus::InputRequired {
-                for (key, question) in &task.questions {
+            sent.retain(|(key, _)| own.iter().any(|(asked, _)| asked == key));
+            if task.status == TaskStatus::InputRequired {
+                for (key, question) in own {
                     if sent.iter().any(|(known, _)| known == key) || answered.contains(key) {
                         continue;
                     }
-                    let Some(pending) = self.asks.send_stored(question, outbox, cancellation) else {
-                        return Err(RpcError::internal("The client is gone"));
-                    };
+                    let pending = self.asks.send_stored(question, outbox, cancellation).ok_or_else(gone)?;
                     sent.push((key.clone(), Box::pin(pending.reply())));
                 }
                 outbox.flush();
             }
             tokio::select! {
-                () = changed => {}
-                () = cancellation.cancelled() => {}
+                biased;
                 (key, reply) = poll_fn(|context| poll_first(&mut sent, context)) => {
                     if let Some(answer) = reply.stored() {
                         store.answer(self.caller.name(), id, &[(key.clone(), answer)]).await.map_err(away)?;
                         answered.push(key);
                     }
                 }
+                () = changed => {}
+                () = cancellation.cancelled() => {}
+                // Nobody would read the result, and another may ask what this one has asked.
+                () = poll_fn(|context| outbox.poll_gone(context)) => return Err(gone()),
             }
         }
     }
@@ -247,15 +256,6 @@ fn poll_first(sent: &mut Vec<SentQuestion>, context: &mut Context<'_>) -> Poll<(
         }
     }
     Poll::Pending
-}
-
-fn push_related(out: &mut Vec<u8>, result: &str, id: &str) {
-    let mut members: Map<String, Value> = serde_json::from_str(result).unwrap_or_default();
-    let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
-    if let Value::Object(meta) = meta {
-        meta.insert(RELATED_TASK.to_owned(), serde_json::json!({ "taskId": id }));
-    }
-    push_json(out, &members);
 }
 
 /// The number in a cursor (its JSON text).

@@ -74,7 +74,7 @@ pub(crate) enum McpMessage<'a> {
     Response {
         /// `None` for an id that this host did not issue.
         id: Option<RequestId>,
-        /// The text of `result`, or else of `error`.
+        /// The text of `error`, or else of `result`.
         reply: Result<&'a str, &'a str>,
     },
 }
@@ -201,7 +201,8 @@ fn message(scanned: Scanned<'_>) -> BatchEntry<'_> {
     if written("jsonrpc").and_then(scan::string).as_deref() != Some("2.0") {
         return refuse_request(id, "The member jsonrpc must be \"2.0\"".to_owned());
     }
-    let reply = given("result").map(Ok).or_else(|| given("error").map(Err));
+    // With both, the client has failed: a result must not pass for its answer.
+    let reply = given("error").map(Err).or_else(|| given("result").map(Ok));
     let Some(method_text) = given("method") else {
         if let Some(reply) = reply.or_else(|| written("result").map(Ok)) {
             return Ok(McpMessage::Response { id, reply });

@@ -5,6 +5,7 @@ mod arguments;
 mod base64;
 mod error;
 mod id;
+mod members;
 mod message;
 mod overlong;
 pub(crate) mod scan;
@@ -18,6 +19,7 @@ pub(crate) use error::echo;
 pub use error::{ErrorCode, RpcError};
 pub use id::RequestId;
 pub(crate) use id::integer;
+pub(crate) use members::RawMembers;
 pub(crate) use message::{
     BYTE_ORDER_MARK, BatchEntry, FrameContent, McpMessage, McpRequest, Params, RefusedFrame, decode,
 };

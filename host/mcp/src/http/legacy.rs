@@ -214,7 +214,7 @@ pub(super) async fn meet<H: Host>(
             Ok(true) => return Ok(()),
             Err(ReplicasAway) => return Err(HttpRefusal::Away),
         }
-        let line = Arc::<SessionOutbox>::default();
+        let line = Arc::new(SessionOutbox::new(service.server.options.watched_max));
         let (connection, driving) = open(service, caller, &line, false);
         let connection = connection.resumed(peer.clone());
         let connection = shared(exchange, connection, &key, caller);
@@ -291,7 +291,7 @@ fn initialize<H: Host>(
     incoming: FrameContent<'_>,
     context: MessageContext,
 ) -> Result<MessageOutcome, HttpRefusal> {
-    let line = Arc::<SessionOutbox>::default();
+    let line = Arc::new(SessionOutbox::new(service.server.options.watched_max));
     let mailbox = Arc::new(Mailbox::new(true, UNREAD_BYTES_MAX, None));
     let told: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
     let (connection, driving) = open(service, &context.caller, &line, context.is_alone);

@@ -48,6 +48,8 @@ struct MailboxState {
     /// The number of the current reader: each takes over from the one before.
     reader: u64,
     waker: Option<Waker>,
+    /// Woken once nobody reads any more.
+    gone: Option<Waker>,
 }
 
 /// The last item of a response.
@@ -108,23 +110,32 @@ impl Mailbox {
 
     /// Ends the mailbox, unless it has ended.
     pub(super) fn end(&self, ending: ResponseEnd) {
-        let waker = {
+        let wakers = {
             let mut state = lock(&self.state);
             if state.closed || state.ending.is_some() {
                 return;
             }
             state.ending = Some(ending);
             state.is_unread();
-            state.waker.take()
+            state.wakers()
         };
-        waker.into_iter().for_each(Waker::wake);
+        wakers.for_each(Waker::wake);
     }
 
     /// Drops everything from now on: nobody reads any more.
     pub(super) fn close(&self) {
-        let mut state = lock(&self.state);
-        *state =
-            MailboxState { closed: true, reader: state.reader, going_out: state.going_out, ..MailboxState::default() };
+        let gone = {
+            let mut state = lock(&self.state);
+            let gone = state.gone.take();
+            *state = MailboxState {
+                closed: true,
+                reader: state.reader,
+                going_out: state.going_out,
+                ..MailboxState::default()
+            };
+            gone
+        };
+        gone.into_iter().for_each(Waker::wake);
     }
 
     /// True if it has ended without an answer, and holds nothing.
@@ -203,6 +214,12 @@ impl Mailbox {
 }
 
 impl MailboxState {
+    /// Wakes the reader, and at the end also the one who waits for that.
+    fn wakers(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        let gone = self.gone.take_if(|_| self.closed || self.ending.is_some());
+        self.waker.take().into_iter().chain(gone)
+    }
+
     fn is_unread(&mut self) {
         self.unread_since.get_or_insert_with(Instant::now);
     }
@@ -232,7 +249,7 @@ impl Outbox for Mailbox {
             return;
         }
         let is_kept = self.count(&mut frame, None).is_ok();
-        let waker = {
+        let wakers = {
             let mut state = lock(&self.state);
             if state.closed || state.ending.is_some() {
                 return;
@@ -247,9 +264,9 @@ impl Outbox for Mailbox {
                 state.bytes = 0;
                 state.ending = Some(ResponseEnd::Nothing);
             }
-            state.waker.take()
+            state.wakers()
         };
-        waker.into_iter().for_each(Waker::wake);
+        wakers.for_each(Waker::wake);
     }
 
     fn answer(&self, frame: Vec<u8>) {
@@ -290,6 +307,15 @@ impl Outbox for Mailbox {
         }
     }
 
+    fn poll_gone(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = lock(&self.state);
+        if state.closed || state.ending.is_some() {
+            return Poll::Ready(());
+        }
+        state.gone = Some(context.waker().clone());
+        Poll::Pending
+    }
+
     fn mirrored(&self) -> Option<&Mirrored> {
         self.mirrored.as_ref()
     }
@@ -301,6 +327,7 @@ impl Outbox for Mailbox {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::sync::Arc;
 
     use super::super::limits::HttpLimits;
@@ -324,6 +351,21 @@ mod tests {
         mailbox.take_over();
         assert!(matches!(mailbox.poll_next(0, &context()), Poll::Ready(Next::End(ResponseEnd::Nothing))));
         assert!(mailbox.poll_next(1, &context()).is_pending());
+    }
+
+    #[tokio::test]
+    async fn the_end_wakes_the_one_who_waits_for_it() {
+        let over: [fn(&Mailbox); 3] = [Mailbox::close, Mailbox::unanswered, |mailbox| mailbox.queue(vec![b'a'; 11])];
+        for ends in over {
+            let mailbox = Arc::new(Mailbox::new(true, 10, None));
+            let waiting = Arc::clone(&mailbox);
+            let gone = tokio::spawn(poll_fn(move |context| waiting.poll_gone(context)));
+            tokio::task::yield_now().await;
+            mailbox.queue(b"one".to_vec());
+            assert!(mailbox.audience() == Audience::Client, "an event is no end");
+            ends(&mailbox);
+            gone.await.unwrap();
+        }
     }
 
     #[test]

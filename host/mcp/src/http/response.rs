@@ -61,12 +61,14 @@ impl PendingResponse {
     pub(super) async fn respond(self, limits: &HttpLimits) -> Result<Response<ResponseContent>, HttpRefusal> {
         let Self { mailbox, lease, accepted, style } = self;
         let reader = mailbox.reader();
+        let mut unbegun = UnbegunResponse(Some(Arc::clone(&mailbox)));
         let next = poll_fn(|context| mailbox.poll_next(reader, context));
         // A response without a request is never a stream.
         let first = match mailbox.takes_events() && style.asks() {
             true => tokio::time::timeout(limits.beat, next).await.ok(),
             false => Some(next.await),
         };
+        unbegun.0 = None;
         let mut response = match first {
             Some(Next::End(ResponseEnd::Answer(frame))) if accepted.json => json(StatusCode::OK, frame),
             Some(Next::End(ResponseEnd::Answer(frame))) => {
@@ -88,6 +90,15 @@ impl PendingResponse {
             response.headers_mut().insert(SESSION_ID, id);
         }
         Ok(response)
+    }
+}
+
+/// Closes the mailbox of a response whose client leaves before it begins: nothing can resume it.
+struct UnbegunResponse(Option<Arc<Mailbox>>);
+
+impl Drop for UnbegunResponse {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|mailbox| mailbox.close());
     }
 }
 

@@ -18,9 +18,9 @@ use crate::connection::ClientConnection;
 use crate::host::{Host, Outbox};
 use crate::lock::lock;
 
-/// Frames that are kept while a client has no open stream, without duplicates. 264: changed lists,
-/// and as many resources as a session watches by default.
-const KEPT_FRAMES_MAX: usize = 264;
+/// Frames that are kept while a client has no open stream, without duplicates and besides one for
+/// each resource that the session may watch. 8: there are three lists.
+const KEPT_FRAMES_BESIDES: usize = 8;
 
 /// One legacy session.
 pub(super) struct LegacySession<H: Host> {
@@ -40,8 +40,10 @@ pub(super) struct LegacySession<H: Host> {
 
 /// The outbox for messages that belong to no request. They go to the client's open stream, or are
 /// kept for the next one.
-#[derive(Default)]
-pub(super) struct SessionOutbox(Mutex<UnsentFrames>);
+pub(super) struct SessionOutbox {
+    kept_max: usize,
+    unsent: Mutex<UnsentFrames>,
+}
 
 #[derive(Default)]
 struct UnsentFrames {
@@ -71,13 +73,18 @@ struct StreamName {
 }
 
 impl SessionOutbox {
+    /// The outbox of a session that may watch this many resources.
+    pub(super) fn new(watched_max: usize) -> Self {
+        Self { kept_max: watched_max.saturating_add(KEPT_FRAMES_BESIDES), unsent: Mutex::default() }
+    }
+
     /// Sends frames to this stream from now on. An earlier one ends: a client reads one stream.
     /// `name` is its name among replicas, if there are any. The receiver completes once all of them
     /// know of it, or another stream replaces it.
     pub(super) fn open(&self, stream: &Arc<Mailbox>, name: Option<&str>) -> oneshot::Receiver<()> {
         let (sender, known) = oneshot::channel();
         let before = {
-            let mut unsent = lock(&self.0);
+            let mut unsent = lock(&self.unsent);
             let adopts = unsent.kept.is_empty();
             unsent.kept.drain(..).for_each(|frame| stream.queue(frame));
             unsent.name = name.map(|name| StreamName { name: name.to_owned(), unconfirmed: Some(sender), adopts });
@@ -92,7 +99,7 @@ impl SessionOutbox {
 
     /// All replicas know of the stream of this name.
     pub(super) fn confirm(&self, name: &str) {
-        if let Some(own) = lock(&self.0).name.as_mut().filter(|own| own.name == name) {
+        if let Some(own) = lock(&self.unsent).name.as_mut().filter(|own| own.name == name) {
             own.unconfirmed = None;
         }
     }
@@ -101,7 +108,7 @@ impl SessionOutbox {
     /// the last change sent here. A stream that was opened here since is newer, and stays.
     pub(super) fn moved(&self, name: &str) -> Option<KeptFrames> {
         let (before, kept, told) = {
-            let mut unsent = lock(&self.0);
+            let mut unsent = lock(&self.unsent);
             let is_open = unsent.stream.as_ref().is_some_and(|stream| !stream.is_over());
             if is_open && unsent.name.as_ref().is_some_and(|own| own.unconfirmed.is_some()) {
                 return None;
@@ -120,7 +127,7 @@ impl SessionOutbox {
 
     /// Another replica's stream of this name has ended.
     pub(super) fn closed_elsewhere(&self, name: &str) {
-        let mut unsent = lock(&self.0);
+        let mut unsent = lock(&self.unsent);
         if unsent.elsewhere.as_deref() == Some(name) {
             unsent.elsewhere = None;
         }
@@ -128,7 +135,7 @@ impl SessionOutbox {
 
     /// Forgets streams of other replicas without recent messages.
     pub(super) fn forget_elsewhere(&self) {
-        let mut unsent = lock(&self.0);
+        let mut unsent = lock(&self.unsent);
         unsent.elsewhere = None;
         if let Some(own) = &mut unsent.name {
             own.unconfirmed = None;
@@ -138,7 +145,7 @@ impl SessionOutbox {
     /// Sends frames that another replica kept for the stream of this name, unless that was done.
     /// All replicas keep the same ones.
     pub(super) fn adopt(&self, name: &str, kept: KeptFrames) {
-        let mut unsent = lock(&self.0);
+        let mut unsent = lock(&self.unsent);
         let KeptFrames { frames, told } = kept;
         let Some(own) = unsent.name.as_mut().filter(|own| own.name == name) else { return };
         let is_new = !frames.is_empty() && std::mem::take(&mut own.adopts);
@@ -147,14 +154,14 @@ impl SessionOutbox {
             && !knows
             && let Some(stream) = &unsent.stream
         {
-            frames.into_iter().take(KEPT_FRAMES_MAX).for_each(|frame| stream.queue(frame.into_bytes()));
+            frames.into_iter().take(self.kept_max).for_each(|frame| stream.queue(frame.into_bytes()));
         }
         unsent.told = told.or(unsent.told);
     }
 
     /// Ends the stream, if there is one.
     pub(super) fn end(&self) {
-        if let Some(stream) = lock(&self.0).stream.take() {
+        if let Some(stream) = lock(&self.unsent).stream.take() {
             stream.end(ResponseEnd::Nothing);
         }
     }
@@ -162,26 +169,26 @@ impl SessionOutbox {
 
 impl Outbox for SessionOutbox {
     fn queue(&self, frame: Vec<u8>) {
-        lock(&self.0).queue(frame);
+        lock(&self.unsent).queue(frame, self.kept_max);
     }
 
     fn announce(&self, frames: Vec<Vec<u8>>, lists: Option<u64>) {
-        let mut unsent = lock(&self.0);
+        let mut unsent = lock(&self.unsent);
         // Another replica has already notified the client of the same change.
         if lists.is_some() && std::mem::replace(&mut unsent.told, lists) == lists {
             return;
         }
-        frames.into_iter().for_each(|frame| unsent.queue(frame));
+        frames.into_iter().for_each(|frame| unsent.queue(frame, self.kept_max));
     }
 }
 
 impl UnsentFrames {
-    fn queue(&mut self, frame: Vec<u8>) {
+    fn queue(&mut self, frame: Vec<u8>, kept_max: usize) {
         if let Some(stream) = self.stream.as_ref().filter(|stream| !stream.is_over()) {
             return stream.queue(frame);
         }
         self.stream = None;
-        if self.elsewhere.is_none() && !self.kept.contains(&frame) && self.kept.len() < KEPT_FRAMES_MAX {
+        if self.elsewhere.is_none() && !self.kept.contains(&frame) && self.kept.len() < kept_max {
             self.kept.push_back(frame);
         }
     }
@@ -469,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_replica_without_the_stream_hands_over_what_it_kept_and_keeps_nothing_more() {
-        let outbox = SessionOutbox::default();
+        let outbox = SessionOutbox::new(256);
         outbox.announce(vec![NEWS.to_vec()], Some(1));
         let handed = outbox.moved("b.1").unwrap();
         assert_eq!((handed.frames.len(), handed.told), (1, Some(1)));
@@ -490,7 +497,7 @@ mod tests {
     #[test]
     fn messages_are_kept_again_once_the_other_stream_has_ended() {
         for end in [|outbox: &SessionOutbox| outbox.closed_elsewhere("b.1"), SessionOutbox::forget_elsewhere] {
-            let outbox = SessionOutbox::default();
+            let outbox = SessionOutbox::new(256);
             assert!(outbox.moved("b.1").is_none());
             outbox.closed_elsewhere("b.0");
             outbox.announce(vec![NEWS.to_vec()], Some(1));
@@ -504,7 +511,7 @@ mod tests {
 
     #[test]
     fn a_change_is_told_once_whoever_kept_it() {
-        let outbox = SessionOutbox::default();
+        let outbox = SessionOutbox::new(256);
         let own = stream();
         drop(outbox.open(&own, Some("a.1")));
         outbox.adopt("a.0", kept(Some(1)));
@@ -517,14 +524,14 @@ mod tests {
         outbox.announce(vec![NEWS.to_vec()], Some(1));
         assert_eq!(read(&own), (2, false), "a list that comes back is another change");
 
-        let outbox = SessionOutbox::default();
+        let outbox = SessionOutbox::new(256);
         let own = stream();
         drop(outbox.open(&own, Some("a.1")));
         outbox.announce(vec![NEWS.to_vec()], Some(1));
         outbox.adopt("a.1", kept(Some(1)));
         assert_eq!(read(&own), (1, false), "this replica was the first");
 
-        let outbox = SessionOutbox::default();
+        let outbox = SessionOutbox::new(256);
         let own = stream();
         drop(outbox.open(&own, Some("a.1")));
         outbox.adopt("a.1", KeptFrames { frames: Vec::new(), told: Some(1) });
@@ -533,8 +540,26 @@ mod tests {
     }
 
     #[test]
+    fn as_many_changes_are_kept_as_resources_may_be_watched() {
+        for watched_max in [1, 256, 1_000] {
+            let outbox = SessionOutbox::new(watched_max);
+            outbox.announce(vec![NEWS.to_vec()], None);
+            for change in 0..watched_max {
+                outbox.queue(format!("{change}").into_bytes());
+            }
+            let own = Arc::new(Mailbox::new(true, 100_000, None));
+            drop(outbox.open(&own, None));
+            assert_eq!(read(&own), (watched_max + 1, false));
+            for other in 0..2 * watched_max + 100 {
+                outbox.queue(format!("{other}").into_bytes());
+                assert!(lock(&outbox.unsent).kept.len() <= watched_max + KEPT_FRAMES_BESIDES);
+            }
+        }
+    }
+
+    #[test]
     fn without_replicas_each_change_is_told() {
-        let outbox = SessionOutbox::default();
+        let outbox = SessionOutbox::new(256);
         let own = stream();
         outbox.announce(vec![NEWS.to_vec()], None);
         outbox.announce(vec![NEWS.to_vec()], None);

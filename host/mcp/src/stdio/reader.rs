@@ -51,14 +51,14 @@ impl<H: Host> StdioReader<'_, H> {
             if lines.is_finished() {
                 return Ok(StdioEnd::Eof);
             }
-            let open = self.connection.gate() == Gate::Open;
+            let open = self.connection.gate() != Gate::Full;
             if open && !handed_on {
                 // The gate has opened meanwhile, and no further event may come.
                 continue;
             }
             if !open {
                 self.wake.want();
-                if self.connection.gate() == Gate::Open {
+                if self.connection.gate() != Gate::Full {
                     continue;
                 }
             }
@@ -76,13 +76,18 @@ impl<H: Host> StdioReader<'_, H> {
     /// last.
     fn hand_on(&self, lines: &mut StdioLines) -> bool {
         let mut all = false;
-        while self.connection.gate() == Gate::Open && !self.shutdown.has_begun() {
+        while !self.shutdown.has_begun() {
+            let gate = self.connection.gate();
+            if gate == Gate::Full {
+                break;
+            }
             let Some(StdioLine { item, more }) = lines.next() else {
                 all = true;
                 break;
             };
             self.behind.set(more);
             match item {
+                StdioItem::Whole(line) if gate == Gate::Answers => self.connection.receive_past_bounds(line),
                 StdioItem::Whole(line) => self.connection.receive(line),
                 StdioItem::Overlong(frame) => self.connection.refuse_overlong(&frame, self.line_bytes_max),
             }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use tokio::sync::Notify;
@@ -10,6 +9,7 @@ use tokio::sync::futures::Notified;
 use toolcell_shared::Tasks;
 
 use super::{TaskHandle, TaskOptions};
+use crate::asking::{AskCapabilities, AskNeed};
 use crate::cancellation::Cancellation;
 use crate::lock::lock;
 
@@ -26,8 +26,15 @@ pub(crate) struct TaskHub {
 #[derive(Default)]
 struct TaskChanges {
     changed: Notify,
-    /// True if somebody asks the client the task's questions.
-    asked: AtomicBool,
+    /// Those whose clients can be asked the task's questions, the newest last.
+    askers: Mutex<Vec<TaskAsker>>,
+}
+
+/// One who waits for a task, and whose client can be asked.
+struct TaskAsker {
+    /// Unique among those of one task.
+    number: u64,
+    capabilities: AskCapabilities,
 }
 
 /// A task that somebody waits for.
@@ -35,7 +42,8 @@ pub(crate) struct AwaitedTask<'h> {
     hub: &'h TaskHub,
     id: String,
     changes: Arc<TaskChanges>,
-    asks: bool,
+    /// Its number among the askers; `None` if it asks nobody.
+    asker: Option<u64>,
 }
 
 impl TaskHub {
@@ -102,13 +110,24 @@ impl TaskHub {
         awaited.iter().for_each(|changes| changes.changed.notify_waiters());
     }
 
-    /// Waits for changes of a task.
-    pub(crate) fn watch(&self, id: &str) -> AwaitedTask<'_> {
-        let mut awaited = lock(&self.awaited);
-        let known = awaited.get(id).and_then(Weak::upgrade);
-        let changes = known.unwrap_or_default();
-        awaited.insert(id.to_owned(), Arc::downgrade(&changes));
-        AwaitedTask { hub: self, id: id.to_owned(), changes, asks: false }
+    /// Waits for changes of a task. With capabilities, those of a client that hears questions, it
+    /// may also ask the task's.
+    pub(crate) fn watch(&self, id: &str, capabilities: Option<AskCapabilities>) -> AwaitedTask<'_> {
+        let changes = {
+            let mut awaited = lock(&self.awaited);
+            let changes = awaited.get(id).and_then(Weak::upgrade).unwrap_or_default();
+            awaited.insert(id.to_owned(), Arc::downgrade(&changes));
+            changes
+        };
+        let asker = capabilities.map(|capabilities| {
+            let mut askers = lock(&changes.askers);
+            let number = askers.last().map_or(0, |last| last.number.saturating_add(1));
+            askers.push(TaskAsker { number, capabilities });
+            number
+        });
+        // Those who asked so far withdraw what this one asks from now on.
+        changes.changed.notify_waiters();
+        AwaitedTask { hub: self, id: id.to_owned(), changes, asker }
     }
 }
 
@@ -118,17 +137,19 @@ impl AwaitedTask<'_> {
         self.changes.changed.notified()
     }
 
-    /// True for the first caller that wants to ask the task's questions, until it is dropped.
-    pub(crate) fn may_ask(&mut self) -> bool {
-        self.asks = self.asks || !self.changes.asked.swap(true, Ordering::AcqRel);
-        self.asks
+    /// True for the newest of those whose client can be asked a question with these needs. An
+    /// earlier one may have lost its connection without a notice.
+    pub(crate) fn may_ask(&self, needs: &[AskNeed]) -> bool {
+        let askers = lock(&self.changes.askers);
+        let newest = askers.iter().rev().find(|asker| needs.iter().all(|need| asker.capabilities.meets(*need)));
+        newest.is_some_and(|newest| self.asker == Some(newest.number))
     }
 }
 
 impl Drop for AwaitedTask<'_> {
     fn drop(&mut self) {
-        if self.asks {
-            self.changes.asked.store(false, Ordering::Release);
+        if let Some(own) = self.asker {
+            lock(&self.changes.askers).retain(|asker| asker.number != own);
             self.changes.changed.notify_waiters();
         }
         let mut awaited = lock(&self.hub.awaited);
@@ -136,5 +157,47 @@ impl Drop for AwaitedTask<'_> {
         if Arc::strong_count(&self.changes) == 1 {
             awaited.remove(&self.id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asking::QuestionKind;
+
+    #[test]
+    fn the_newest_whose_client_can_be_asked_asks_until_it_is_gone() {
+        let hub = TaskHub::default();
+        let form = [AskNeed::Kind(QuestionKind::Form)];
+        let roots = [AskNeed::Kind(QuestionKind::Roots)];
+        let forms_alone = AskCapabilities::of_bits(1);
+        let first = hub.watch("a", Some(AskCapabilities::of_bits(1 | 32)));
+        let unheard = hub.watch("a", None);
+        let undeclared = hub.watch("a", Some(AskCapabilities::default()));
+        assert!(first.may_ask(&form) && !unheard.may_ask(&form) && !undeclared.may_ask(&form));
+        let other = hub.watch("b", Some(forms_alone));
+        assert!(first.may_ask(&form) && other.may_ask(&form), "each task has its own");
+        let newest = hub.watch("a", Some(forms_alone));
+        assert!(newest.may_ask(&form) && !first.may_ask(&form));
+        assert!(first.may_ask(&roots) && !newest.may_ask(&roots), "the one who can ask this");
+        drop(newest);
+        assert!(first.may_ask(&form));
+        drop(first);
+        let next = hub.watch("a", Some(forms_alone));
+        assert!(next.may_ask(&form));
+        drop((unheard, undeclared, next, other));
+        assert!(lock(&hub.awaited).is_empty());
+    }
+
+    #[tokio::test]
+    async fn one_who_comes_or_goes_wakes_the_others() {
+        let hub = TaskHub::default();
+        let first = hub.watch("a", Some(AskCapabilities::of_bits(1)));
+        let changed = first.changed();
+        let second = hub.watch("a", Some(AskCapabilities::of_bits(1)));
+        changed.await;
+        let changed = first.changed();
+        drop(second);
+        changed.await;
     }
 }

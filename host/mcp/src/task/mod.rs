@@ -12,7 +12,7 @@ use toolcell_shared::LostTask;
 
 pub(crate) use handle::{BegunTask, TaskHandle};
 pub(crate) use hub::TaskHub;
-pub(crate) use wire::{TaskBody, name_of, push_created, push_detailed, push_legacy};
+pub(crate) use wire::{TaskBody, name_of, push_created, push_detailed, push_legacy, push_legacy_result, push_related};
 
 use crate::asking::AskCapabilities;
 use crate::frame::{ErrorCode, Params, RpcError, echo, scan};

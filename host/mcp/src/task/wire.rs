@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use toolcell_shared::{TaskRecord, TaskStatus};
 
-use crate::frame::{Object, RpcError, push_error, push_number};
+use super::RELATED_TASK;
+use crate::frame::{Object, RawMembers, RpcError, push_error, push_number};
+use crate::meta::SERVER_INFO;
 
 /// Milliseconds of a day.
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
@@ -54,10 +56,50 @@ pub(crate) fn push_detailed(object: &mut Object<'_>, task: &TaskRecord, poll: Du
         task.questions.iter().for_each(|(key, question)| requests.raw(key, question));
     }
     match TaskBody::read(&task.body) {
-        Some(TaskBody::Result(result)) => object.raw("result", result),
+        Some(TaskBody::Result(result)) => push_modern_result(object.key("result"), result),
         Some(TaskBody::Error(error)) => object.raw("error", error),
         None => {}
     }
+}
+
+/// The member of results that only 2026-07-28 has.
+const RESULT_TYPE: &str = "resultType";
+
+/// Appends the stored result of a task for a modern client: one that a legacy client began has no
+/// type.
+fn push_modern_result(out: &mut Vec<u8>, result: &str) {
+    let members = RawMembers::of(result).unwrap_or_default();
+    let mut object = Object::open(out);
+    if members.get(RESULT_TYPE).is_none() {
+        object.text(RESULT_TYPE, "complete");
+    }
+    members.iter().for_each(|(name, value)| object.raw(name, value));
+    object.close();
+}
+
+/// Appends the stored result of a task for a legacy client: with the task's name, and without what
+/// only 2026-07-28 has.
+pub(crate) fn push_legacy_result(out: &mut Vec<u8>, result: &str, task: &str) {
+    let members = RawMembers::of(result).unwrap_or_default();
+    let mut object = Object::open(out);
+    for (name, value) in members.iter().filter(|(name, _)| !matches!(*name, RESULT_TYPE | "_meta")) {
+        object.raw(name, value);
+    }
+    push_related(&mut object, members.get("_meta").unwrap_or("{}"), task);
+    object.close();
+}
+
+/// Appends a `_meta` that has these members, and names the task.
+pub(crate) fn push_related(object: &mut Object<'_>, meta: &str, task: &str) {
+    let members = RawMembers::of(meta).unwrap_or_default();
+    let mut meta = Object::open(object.key("_meta"));
+    for (name, value) in members.iter().filter(|(name, _)| !matches!(*name, SERVER_INFO | RELATED_TASK)) {
+        meta.raw(name, value);
+    }
+    let mut related = Object::open(meta.key(RELATED_TASK));
+    related.text("taskId", task);
+    related.close();
+    meta.close();
 }
 
 /// Appends the members of a task as 2025-11-25 has them.
@@ -144,6 +186,46 @@ mod tests {
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
         ] {
             assert_eq!(timestamp(millis), text);
+        }
+    }
+
+    const BODY: &str = r#""content":[{"type":"text","text":"a","_meta":DEEP}],"structuredContent":{"b":12345678901234567890123,"a":[-0,1e-400,0.1234567890123456789]},"isError":false"#;
+
+    fn body() -> String {
+        BODY.replace("DEEP", &format!("{{\"d\":{}{}}}", "[".repeat(127), "]".repeat(127)))
+    }
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_stored_result_comes_back_as_it_was_with_the_name_of_its_task() {
+        let body = body();
+        let related = r#""io.modelcontextprotocol/related-task":{"taskId":"t"}"#;
+        for (stored, expected) in [
+            (format!("{{{body}}}"), format!("{{{body},\"_meta\":{{{related}}}}}")),
+            (
+                format!("{{{body},\"_meta\":{{\"own\":1e400}}}}"),
+                format!("{{{body},\"_meta\":{{\"own\":1e400,{related}}}}}"),
+            ),
+            (
+                format!("{{\"resultType\":\"complete\",{body},\"_meta\":{{\"own\":1,\"{SERVER_INFO}\":{{}}}}}}"),
+                format!("{{{body},\"_meta\":{{\"own\":1,{related}}}}}"),
+            ),
+        ] {
+            assert_eq!(written(|out| push_legacy_result(out, &stored, "t")), expected);
+        }
+    }
+
+    #[test]
+    fn a_stored_result_has_a_type_for_a_modern_client() {
+        let body = body();
+        let typed = format!("{{\"resultType\":\"complete\",{body}}}");
+        for stored in [&typed, &format!("{{{body}}}")] {
+            assert_eq!(written(|out| push_modern_result(out, stored)), typed);
         }
     }
 }

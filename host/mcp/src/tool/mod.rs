@@ -293,7 +293,7 @@ impl McpTool {
             return has_schema.then(|| "its output schema asks for structured content, and there is none".to_owned());
         };
         match scan::check_value(value.get(), STRUCTURED_DEPTH_MAX) {
-            Err(fault) => return Some(format!("its structured content is {fault}")),
+            Err(fault) => return Some(format!("its structured content cannot be taken: {fault}")),
             Ok(Some(key)) => return Some(format!("its structured content has the key {key:?} twice in one object")),
             Ok(None) => {}
         }

@@ -218,6 +218,35 @@ fn an_error_of_the_client_is_told_to_the_tool_in_short() {
 }
 
 #[test]
+fn a_malformed_response_ends_its_question() {
+    for (members, told) in [
+        (r#""result":{"action":"accept","content":{"name":"Ada"}},"error":{"code":-1,"message":"no"}"#, "an error: no"),
+        (r#""error":{"code":-1,"message":"no"},"result":{"action":"decline"}"#, "an error: no"),
+        (r#""result":{"action":"decline","action":"accept"}"#, "an error: Duplicate key: action"),
+        (r#""result":{"action":"decline"},"result":{"action":"accept"}"#, "an error: Duplicate key: result"),
+        (r#""method":"ping","result":{"action":"accept"}"#, "an error: A message has either a method or a result"),
+        (r#""result":{"action":"\ud800"}"#, "it cannot be taken: an unpaired surrogate at byte 11"),
+        (r#""result":{"action":1e400}"#, "it cannot be taken: a number at byte 10 is too large for a 64-bit float"),
+        ("", "an error: The member method is missing"),
+    ] {
+        let client = Client::declaring("2025-11-25", EVERYTHING);
+        legacy_ask(&client, 7, &json!([{"it": name_form()}]));
+        client.next();
+        let members = if members.is_empty() { String::new() } else { format!(",{members}") };
+        client.send(&format!(r#"{{"jsonrpc":"2.0","id":"toolcell/ask/1"{members}}}"#));
+        let text = parse(&client.next())["result"]["content"][0]["text"].clone();
+        assert_eq!(text, format!("the client's answer to \"it\": {told}"), "{members}");
+    }
+    let client = Client::declaring("2025-11-25", EVERYTHING);
+    legacy_ask(&client, 7, &json!([{"it": name_form()}]));
+    client.next();
+    client.send(
+        r#"{"jsonrpc":"2.0","id":"toolcell/ask/1","result":{"action":"accept","content":{"name":"Ada"}},"error":null}"#,
+    );
+    assert_eq!(client.next(), legacy_text_result("7", r#"accepted {"name":"Ada"}"#), "null counts as absent");
+}
+
+#[test]
 fn a_cancelled_call_takes_its_questions_back() {
     let client = Client::declaring("2025-11-25", EVERYTHING);
     legacy_ask(&client, 7, &json!([{"who": name_form(), "where": {}}]));

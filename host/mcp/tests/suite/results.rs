@@ -62,16 +62,15 @@ fn content_that_does_not_fit_the_output_schema_is_an_error_result() {
         ("{}", " does not fit its output schema:\n- (root): \"n\" is required"),
         ("[]", " does not fit its output schema:\n- (root): must be of type object"),
         (r#"{"n":1,"n":2}"#, " has the key \"n\" twice in one object"),
-        (r#"{"n":1e999}"#, " is a number at byte 5 is too large for a 64-bit float"),
-        (r#"{"n":1,"s":"\ud800"}"#, " is an unpaired surrogate at byte 12"),
+        (r#"{"n":1e999}"#, " cannot be taken: a number at byte 5 is too large for a 64-bit float"),
+        (r#"{"n":1,"s":"\ud800"}"#, " cannot be taken: an unpaired surrogate at byte 12"),
     ] {
         assert_eq!(structured(&client, "checked", json), failed(&format!("{lead}{complaint}")), "{json}");
         let known = client.shared.complaints.lock().unwrap().pop();
         assert_eq!(known, Some(format!("its structured content{complaint}")), "the catalog is told");
     }
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    let text =
-        "The result of structured is unusable: its structured content is nested deeper than 120 levels at byte 120";
+    let text = "The result of structured is unusable: its structured content cannot be taken: nested deeper than 120 levels at byte 120";
     assert_eq!(structured(&client, "structured", &nested(121)), failed(text));
     assert!(structured(&client, "structured", &nested(120)).contains(r#""isError":false"#));
 }

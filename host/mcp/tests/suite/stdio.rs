@@ -13,7 +13,9 @@ use serde_json::Value;
 use toolcell_mcp::stdio::{StdioEnd, StdioError, StdioOptions, StdioShutdown, serve};
 use toolcell_mcp::{CallContext, McpServer, ServerOptions};
 
-use crate::host::{Begun, IDENTITY, MODERN, PATIENCE, Probe, RUNTIME, TestHost, error, server, text_result};
+use crate::host::{
+    Begun, IDENTITY, MODERN, PATIENCE, Probe, RUNTIME, TestHost, error, legacy_text_result, server, text_result,
+};
 
 /// One served process, as its client sees it.
 struct Process {
@@ -248,6 +250,86 @@ fn a_client_that_never_reads_is_no_longer_read_and_loses_nothing() {
     finisher.join().unwrap();
     assert_eq!(ids(&frames).len(), sent, "every call is answered once the client reads");
     assert_eq!(process.end(), StdioEnd::Eof);
+}
+
+/// The answer to a question may come behind calls for which there is no room.
+#[test]
+fn answers_and_cancellations_are_read_while_calls_wait() {
+    let options = ServerOptions { in_flight_max: 1, pending_calls_max: 1, ..ServerOptions::default() };
+    for options in [options.clone(), ServerOptions { pending_calls_max: 1_000, pending_bytes_max: 1, ..options }] {
+        let (process, mut ends) = start(Over::Pipes, options, |_| {});
+        ends.ask(
+            r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#,
+        );
+        let asking = |id: usize| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"ask","arguments":{{"rounds":[{{"where":{{}}}}]}}}}}}"#
+            )
+        };
+        ends.send(&asking(1));
+        for id in 1..=3 {
+            assert!(ends.next().contains(&format!(r#""id":"toolcell/ask/{id}""#)));
+            ends.send(&asking(id + 1));
+            let refusal = ends.ask(&asking(100));
+            let busy = "Too many calls wait to run: answer what the server asks, then call again";
+            assert_eq!(refusal, error("100", -32603, busy));
+            ends.send(&format!(r#"{{"jsonrpc":"2.0","id":"toolcell/ask/{id}","result":{{"roots":[]}}}}"#));
+            assert_eq!(ends.next(), legacy_text_result(&id.to_string(), "roots "));
+        }
+        assert!(ends.next().contains(r#""id":"toolcell/ask/4""#));
+        ends.send(&asking(5));
+        ends.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}"#);
+        assert!(ends.next().contains(r#""requestId":"toolcell/ask/4""#));
+        assert!(ends.next().contains(r#""id":"toolcell/ask/5""#));
+        ends.send(r#"{"jsonrpc":"2.0","id":"toolcell/ask/5","result":{"roots":[]}}"#);
+        assert_eq!(ends.next(), legacy_text_result("5", "roots "));
+        drop(ends);
+        assert_eq!(process.end(), StdioEnd::Eof);
+    }
+}
+
+/// The reader waits at a closed gate when the only running call asks.
+#[test]
+fn a_question_opens_the_gate_for_its_answer() {
+    let options = ServerOptions { in_flight_max: 1, pending_calls_max: 1, ..ServerOptions::default() };
+    let (process, mut ends) = start(Over::Pipes, options, |_| {});
+    ends.ask(
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#,
+    );
+    ends.send(&call(1, "hold", "{}"));
+    process.expect_begun();
+    ends.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","arguments":{"rounds":[{"where":{}}]}}}"#);
+    ends.send(&call(3, "echo", "{}"));
+    process.shared.gate.add_permits(1);
+    assert_eq!(ends.next(), text_result("1", "held"));
+    assert!(ends.next().contains(r#""id":"toolcell/ask/1""#));
+    ends.send(r#"{"jsonrpc":"2.0","id":"toolcell/ask/1","result":{"roots":[]}}"#);
+    assert_eq!(ends.next(), legacy_text_result("2", "roots "));
+    assert_eq!(ends.next(), text_result("3", "{}"));
+    drop(ends);
+    assert_eq!(process.end(), StdioEnd::Eof);
+}
+
+/// The least that the manifest allows of each count.
+#[test]
+fn the_smallest_counts_answer_a_call() {
+    let smallest = ServerOptions {
+        page_size: 1,
+        in_flight_max: 1,
+        pending_calls_max: 1,
+        listens_max: 1,
+        watched_max: 1,
+        caller_watched_max: 1,
+        ..ServerOptions::default()
+    };
+    // Without room for one call, one may wait nevertheless.
+    let none = ServerOptions { pending_calls_max: 0, pending_bytes_max: 0, in_flight_max: 0, ..smallest.clone() };
+    for options in [smallest, none] {
+        let (process, mut ends) = start(Over::Pipes, options, |_| {});
+        assert_eq!(ends.ask(&call(1, "echo", "{}")), text_result("1", "{}"));
+        assert_eq!(ends.rest(), Vec::<String>::new());
+        assert_eq!(process.end(), StdioEnd::Eof);
+    }
 }
 
 #[test]

@@ -98,6 +98,40 @@ fn a_client_that_does_not_read_is_told_once_when_it_does() {
 }
 
 #[test]
+fn a_client_that_does_not_read_is_told_of_each_changed_list_once_when_it_does() {
+    let (server, slow, connection) = connected();
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}"#;
+    connection.receive(initialize.as_bytes());
+    connection.receive(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    for (id, lists) in
+        [(7, r#""toolsListChanged":true,"resourcesListChanged":true"#), (8, r#""toolsListChanged":true"#)]
+    {
+        let params = format!(r#"{{{MODERN},"notifications":{{{lists}}}}}"#);
+        let listen = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"subscriptions/listen","params":{params}}}"#);
+        connection.receive(listen.as_bytes());
+    }
+    assert_eq!(slow.take().len(), 3);
+    slow.congested.store(true, Ordering::SeqCst);
+    for _ in 0..10_000 {
+        server.catalog_changed(None);
+        server.publish(ResourceNews { list: true, ..ResourceNews::default() });
+    }
+    connection.resume();
+    assert_eq!(slow.take(), [""; 0]);
+    slow.congested.store(false, Ordering::SeqCst);
+    connection.resume();
+    let bare = |list: &str| format!(r#"{{"jsonrpc":"2.0","method":"notifications/{list}/list_changed"}}"#);
+    let tagged = |list: &str, id: u32| {
+        let tag = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/{list}/list_changed","params":{{{tag}}}}}"#)
+    };
+    let expected = [bare("tools"), bare("resources"), tagged("tools", 7), tagged("resources", 7), tagged("tools", 8)];
+    assert_eq!(slow.take(), expected);
+    connection.resume();
+    assert_eq!(slow.take(), [""; 0], "all was sent");
+}
+
+#[test]
 fn news_of_one_clients_own_resources_reach_nobody_else_and_each_subscription_has_its_name() {
     let (server, slow, connection) = connected();
     let listen = format!(

@@ -42,7 +42,7 @@ limits! {
         "The default holds a Python or JavaScript interpreter (10 to 15 MiB) and its work. The least is one page of \
          linear memory, the most all that 32-bit addresses reach. No key raises the number of instances, memories \
          and tables, because the pool's slots have that shape.";
-    /// The result as it goes to the client.
+    /// The result's texts, as they are before JSON escapes them, and its bytes as base64.
     Output output_bytes: u64 = "output" Bytes { min: 1, default: MIB, max: 64 * MIB }, like ["256KiB"],
         "The default is more text than any model reads in one answer.";
     /// Pieces of content in the result.

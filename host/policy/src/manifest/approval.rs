@@ -106,6 +106,12 @@ impl Approval {
     pub fn remember(&self) -> Option<Duration> {
         self.remember_ms.map(Duration::from_millis)
     }
+
+    /// The same calls, each of which is confirmed: for callers who cannot be told apart.
+    #[must_use]
+    pub const fn unremembered(self) -> Self {
+        Self { remember_ms: None, ..self }
+    }
 }
 
 /// The key `approve_in`.

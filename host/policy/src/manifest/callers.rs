@@ -13,6 +13,10 @@ use crate::quantity::Rate;
 use crate::settings::accessors;
 use crate::words::words;
 
+/// The longest name of a caller or a scope, in bytes: an issuer's subject has at most 255
+/// characters.
+pub const SCOPE_BYTES_MAX: usize = 320;
+
 /// The name of the rule for callers without a rule of their own.
 pub(crate) const DEFAULT: &str = "default";
 
@@ -527,6 +531,17 @@ impl Rights<'_> {
         let all: Option<Vec<usize>> = self.rules.as_ref()?.iter().map(|(_, rule)| rule.concurrency_shared).collect();
         all?.into_iter().max()
     }
+}
+
+/// True if this text names a caller or a scope.
+pub(crate) fn is_caller_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= SCOPE_BYTES_MAX && !text.contains(char::is_control)
+}
+
+/// True if a rule can name this scope. Scopes are separated by spaces (RFC 6749 section 3.3).
+#[must_use]
+pub fn is_caller_scope(text: &str) -> bool {
+    is_caller_name(text) && !text.contains(char::is_whitespace)
 }
 
 #[cfg(test)]

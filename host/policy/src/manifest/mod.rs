@@ -52,7 +52,10 @@ pub use apps::{APPS_MAX, AppRule, ToolView};
 pub use arguments::{ArgumentCondition, ArgumentConditions};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use call_graph::{CallingTool, check_calls};
-pub use callers::{Callable, CallerRates, CallerRule, Callers, IF as CALLED_IF, Rights, ToolName, ToolPattern};
+pub use callers::{
+    Callable, CallerRates, CallerRule, Callers, IF as CALLED_IF, Rights, SCOPE_BYTES_MAX, ToolName, ToolPattern,
+    is_caller_scope,
+};
 pub use code::{CODE, SCRIPT_RESULT_BYTES};
 pub use console::ConsolePolicy;
 pub use discovery::Discovery;

@@ -107,10 +107,10 @@ settings! {
             "A client that sends more has them wait."
         ), {"examples": [16]};
         /// Calls of one connection that are read and wait to run. Then reading stops until one is
-        /// done.
+        /// done. While the client is asked something it goes on, and further calls are refused.
         pending_max: usize => usize = "pending_max" (
-            Count { min: 0, default: 1_024, max: 100_000 },
-            "Each holds its arguments in memory."
+            Count { min: 1, default: 1_024, max: 100_000 },
+            "Each holds its arguments in memory. Without room for one, nothing could be read."
         ), {"examples": [128]};
         /// Subscriptions (`subscriptions/listen`) that a client over stdio may have open. Over HTTP
         /// see `streams` in `[http]`.

@@ -7,8 +7,8 @@ use super::arguments::{self, CONDITIONS_ALL_MAX, ConditionsOf};
 use super::{Entry, Problems, Section};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::callers::{
-    ANYONE, CONCURRENCY, CONCURRENCY_SHARED, CONSOLE, CallerRule, Callers, DEFAULT, LOCAL, QUOTA, RATE, TakenNames,
-    ToolPattern,
+    ANYONE, CONCURRENCY, CONCURRENCY_SHARED, CONSOLE, CallerRule, Callers, DEFAULT, LOCAL, QUOTA, RATE,
+    SCOPE_BYTES_MAX, TakenNames, ToolPattern, is_caller_name, is_caller_scope,
 };
 use crate::manifest::{ArgumentConditions, ComponentPolicy, HttpPolicy};
 use crate::names::{check_component, check_tool, did_you_mean, toml_key};
@@ -19,10 +19,6 @@ pub(crate) const RULES_MAX: usize = 200;
 
 /// Names, scopes or tools of one rule.
 const LISTED_MAX: usize = 1_000;
-
-/// The longest name of a caller or a scope, in bytes: an issuer's subject has at most 255
-/// characters.
-const NAME_BYTES_MAX: usize = 320;
 
 /// The longest name of a rule, in characters.
 const RULE_NAME_CHARS_MAX: usize = 64;
@@ -272,16 +268,14 @@ fn listed(entry: &Entry<'_>, problems: &mut Problems) -> Vec<(String, Span)> {
     }
     let mut read = Vec::new();
     for (text, span) in texts {
-        // Scopes are separated by spaces (RFC 6749 section 3.3), and callers' names have none
-        // either.
-        let plain = !text.is_empty() && text.len() <= NAME_BYTES_MAX && !text.contains(|c: char| c.is_control());
-        if plain && (entry.key != "scopes" || !text.contains(char::is_whitespace)) {
+        let fits = if entry.key == "scopes" { is_caller_scope(text) } else { is_caller_name(text) };
+        if fits {
             read.push((text.to_owned(), span));
             continue;
         }
         let what = if entry.key == "scopes" { "not a scope" } else { "not a caller's name" };
         let problem = Diagnostic::error("callers::text", format!("{text:?} is {what}")).at(span);
-        problems.add(problem.hint(format!("write 1 to {NAME_BYTES_MAX} visible characters, each scope by itself")));
+        problems.add(problem.hint(format!("write 1 to {SCOPE_BYTES_MAX} visible characters, each scope by itself")));
     }
     read
 }

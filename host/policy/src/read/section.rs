@@ -43,8 +43,13 @@ impl Problems {
     }
 
     pub(crate) fn add(&mut self, problem: Diagnostic) {
+        self.add_made(|| problem);
+    }
+
+    /// Adds a problem that takes time to describe. One that is left out is only counted.
+    pub(crate) fn add_made(&mut self, problem: impl FnOnce() -> Diagnostic) {
         if self.found.len() < DIAGNOSTICS_MAX {
-            self.found.push(problem);
+            self.found.push(problem());
         } else {
             self.left_out += 1;
         }
@@ -102,7 +107,8 @@ impl<'t> Section<'t> {
             if table.names().any(|name| name == entry.key) {
                 continue;
             }
-            problems.add(if table.later.contains(&entry.key) { entry.not_yet() } else { entry.unknown(table) });
+            let is_later = table.later.contains(&entry.key);
+            problems.add_made(|| if is_later { entry.not_yet() } else { entry.unknown(table) });
         }
     }
 
@@ -342,5 +348,20 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "an array",
         DeValue::Table(_) => "a table",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_that_is_left_out_is_counted_and_not_described() {
+        let mut problems = Problems::default();
+        (0..DIAGNOSTICS_MAX).for_each(|_| problems.add(Diagnostic::error("manifest::type", "wrong")));
+        problems.add_made(|| unreachable!("it is described"));
+        assert_eq!(problems.errors(), DIAGNOSTICS_MAX + 1);
+        let found = problems.into_sorted();
+        assert_eq!(found.last().map(Diagnostic::message), Some("1 more problems are not shown"));
     }
 }

@@ -19,6 +19,8 @@ pub struct Fault {
     pub digest: Option<Digest>,
     /// One sentence.
     pub text: String,
+    /// Advice where nothing else can be mended before: without its index, no store is pulled to.
+    pub hint: Option<&'static str>,
 }
 
 impl Store {
@@ -38,7 +40,7 @@ impl Store {
                 }
             }
             Err(error @ StoreError::Files { .. }) => return Err(error),
-            Err(error) => faults.push(Fault { digest: None, text: error.to_string() }),
+            Err(error) => faults.push(Fault { digest: None, text: error.to_string(), hint: error.hint() }),
         }
         faults.truncate(FAULTS_MAX);
         Ok(faults)
@@ -67,7 +69,7 @@ impl Store {
                 (None, _) => format!("{} is not a blob", path.display()),
             };
             if faults.len() < FAULTS_MAX {
-                faults.push(Fault { digest, text });
+                faults.push(Fault { digest, text, hint: None });
             }
         }
         Ok(())
@@ -75,7 +77,7 @@ impl Store {
 
     /// Verifies that every part of an entry exists and has the size in its manifest.
     fn verify_entry(&self, entry: &Descriptor, read: &mut ReadParts) -> Vec<Fault> {
-        let fault = |text: String| vec![Fault { digest: Some(entry.digest.clone()), text }];
+        let fault = |text: String| vec![Fault { digest: Some(entry.digest.clone()), text, hint: None }];
         match self.parts_of(entry, read) {
             Ok(parts) => parts.iter().flat_map(|(digest, size)| self.verify_part(digest, *size)).collect(),
             Err(error) => fault(format!("{} is not whole: {error}", entry.digest)),
@@ -92,7 +94,7 @@ impl Store {
             }
             Err(source) => StoreError::Files { step: "reading", path, source }.to_string(),
         };
-        Some(Fault { digest: Some(digest.clone()), text })
+        Some(Fault { digest: Some(digest.clone()), text, hint: None })
     }
 
     /// All parts of an entry: of an index, only its component.

@@ -78,7 +78,8 @@ async fn a_broken_index_is_said_and_hides_no_component() {
         fs::write(&index, text).unwrap();
         let error = place.store().list().unwrap_err();
         assert!(matches!(error, StoreError::Index { .. }) && error.hint().is_some(), "{error}");
-        assert_eq!(place.store().verify().unwrap().len(), 1);
+        let faults = place.store().verify().unwrap();
+        assert_eq!((faults.len(), faults[0].hint), (1, error.hint()), "no other advice helps: {faults:?}");
         assert_eq!(place.store().component(&artifact.digest()).unwrap().bytes, COMPONENT);
         assert!(place.pull(&reference).await.is_err());
         assert_eq!(fs::read_to_string(&index).unwrap(), text);

@@ -15,7 +15,7 @@ use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 use toolcell_policy::{Access, Quota};
 use toolcell_wall::mounts::{HandedKind, MountFacts};
-use toolcell_walls::folder::{Counted, Facts, Identity};
+use toolcell_walls::folder::{Amount, Facts, Identity, folder};
 use toolcell_walls::link::Numbers;
 
 use super::opened::{Opened, OpenedMount, OpenedScratch};
@@ -115,10 +115,14 @@ impl GrantedFiles {
         self.scratch.as_ref().map(|scratch| scratch.quota)
     }
 
-    /// Folders that are written to, with their quotas.
-    pub(crate) fn written(&self) -> impl Iterator<Item = (&Arc<Dir>, Quota)> {
+    /// Folders that are written to.
+    pub(crate) fn written(&self) -> impl Iterator<Item = WrittenFolder> {
         self.mounts.iter().filter_map(|mount| match &mount.opened {
-            Opened::Folder(dir) => Some((dir, mount.room.as_ref()?.quota())),
+            Opened::Folder(dir) => Some(WrittenFolder::Mount {
+                guest: mount.guest.clone(),
+                dir: Arc::clone(dir),
+                quota: mount.room.as_ref()?.quota(),
+            }),
             Opened::File(..) => None,
         })
     }
@@ -186,7 +190,8 @@ fn open(folder: &Dir, name: &OsString, writes: bool) -> Option<std::fs::File> {
 
 /// A folder that a sandbox process writes to, with the most that it may hold.
 pub(crate) enum WrittenFolder {
-    Mount(Arc<Dir>, Quota),
+    /// A folder of the host, at this path of the guest's.
+    Mount { guest: String, dir: Arc<Dir>, quota: Quota },
     /// The process's own, with what each call may have there.
     Scratch(Arc<ProcessScratch>, Quota),
 }
@@ -196,16 +201,24 @@ impl WrittenFolder {
     pub(crate) fn quota(&self, calls: u64) -> Quota {
         match self {
             // All calls share it.
-            Self::Mount(_, quota) => *quota,
+            Self::Mount { quota, .. } => *quota,
             Self::Scratch(_, quota) => {
                 Quota { bytes: quota.bytes.saturating_mul(calls), files: quota.files.saturating_mul(calls) }
             }
         }
     }
 
-    /// Counts what is there now, up to `files_max` names.
-    pub(crate) fn count(&self, files_max: u64) -> io::Result<Counted> {
-        toolcell_walls::folder::count(self.dir(), files_max)
+    /// Counts what is there now; `None` if there are more than `files_max` names.
+    pub(crate) fn count(&self, files_max: u64) -> io::Result<Option<Amount>> {
+        folder(self.dir(), files_max)
+    }
+
+    /// Its name in a sentence.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Mount { guest, .. } => format!("the folder {guest}"),
+            Self::Scratch(..) => "its scratch space".to_owned(),
+        }
     }
 
     /// Its device and inode: two mounts may be the same folder.
@@ -216,7 +229,7 @@ impl WrittenFolder {
 
     fn dir(&self) -> &Dir {
         match self {
-            Self::Mount(dir, _) => dir,
+            Self::Mount { dir, .. } => dir,
             Self::Scratch(scratch, _) => scratch.dir(),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use toolcell_policy::quantity::show_bytes;
-use toolcell_walls::folder::{Amount, Counted};
+use toolcell_walls::folder::Amount;
 
 use super::process::SandboxProcess;
 use crate::files::WrittenFolder;
@@ -29,9 +29,6 @@ const SLACK_FILES: u64 = 10_000;
 
 /// Entries that a folder may have when the process starts. One with more is not counted.
 const FILES_AT_FIRST_MAX: u64 = 1_000_000;
-
-/// Folders nested deeper than the host counts.
-const TOO_DEEP: &str = "a folder that it writes to holds folders that lie too deep in one another to be counted";
 
 /// The folders that processes write to, with the growth that those caused. It survives a process,
 /// so the next one may only add what is left.
@@ -61,7 +58,7 @@ impl Disks {
     pub(super) fn watched(&self, folders: Vec<WrittenFolder>) -> Vec<WatchedFolder> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut growth = |folder: &WrittenFolder| match (folder, folder.identity()) {
-            (WrittenFolder::Mount(..), Ok(identity)) => Arc::clone(known.entry(identity).or_default()),
+            (WrittenFolder::Mount { .. }, Ok(identity)) => Arc::clone(known.entry(identity).or_default()),
             // A process has its scratch space for itself.
             _ => Arc::default(),
         };
@@ -141,7 +138,7 @@ impl WatchedFolder {
         let mut growth = self.lock();
         growth.processes += 1;
         let Growth { before: Some(before), last, processes: 1, .. } = *growth else { return };
-        if let Ok(Counted::All(now)) = self.folder.count(last.files.max(FILES_AT_FIRST_MAX)) {
+        if let Ok(Some(now)) = self.folder.count(last.files.max(FILES_AT_FIRST_MAX)) {
             growth.before = Some(Amount {
                 bytes: before.bytes.saturating_add(now.bytes.saturating_sub(last.bytes)),
                 files: before.files.saturating_add(now.files.saturating_sub(last.files)),
@@ -165,20 +162,20 @@ impl WatchedFolder {
         // What cannot be read now may be readable later.
         let counted = self.folder.count(files_max).ok()?;
         let found = match (counted, growth.before) {
-            (Counted::All(now), Some(before)) if now.bytes <= bytes_max => {
+            (Some(now), Some(before)) if now.bytes <= bytes_max => {
                 let bytes = before.bytes.min(now.bytes);
                 let files = before.files.min(now.files);
                 (growth.before, growth.last) = (Some(Amount { bytes, files }), now);
                 None
             }
-            (Counted::All(now), None) => {
+            (Some(now), None) => {
                 (growth.before, growth.last) = (Some(now), now);
                 None
             }
-            (Counted::TooMany, None) => None,
-            (Counted::TooDeep, None) => Some(TOO_DEEP.to_owned()),
-            (Counted::All(_) | Counted::TooMany | Counted::TooDeep, Some(_)) => Some(format!(
-                "a folder that it writes to grew by more than its quota of {} and {} files",
+            (None, None) => None,
+            (_, Some(_)) => Some(format!(
+                "{} grew by more than its quota of {} and {} files",
+                self.folder.shown(),
                 show_bytes(quota.bytes),
                 quota.files
             )),
@@ -205,7 +202,8 @@ mod tests {
 
     fn watched_on(disks: &Disks, folder: &tempfile::TempDir) -> WatchedFolder {
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
-        disks.watched(vec![WrittenFolder::Mount(Arc::new(dir), QUOTA)]).remove(0)
+        let mount = WrittenFolder::Mount { guest: "/out".to_owned(), dir: Arc::new(dir), quota: QUOTA };
+        disks.watched(vec![mount]).remove(0)
     }
 
     fn grow(folder: &tempfile::TempDir, name: &str, bytes: u64) {
@@ -221,7 +219,8 @@ mod tests {
         grow(&folder, "ours", QUOTA.bytes + SLACK_BYTES);
         assert_eq!(watched.check(0), None);
         grow(&folder, "one byte more", 1);
-        assert!(watched.check(0).unwrap().contains("grew by more than its quota of 1MiB"));
+        let problem = watched.check(0).unwrap();
+        assert_eq!(problem, "the folder /out grew by more than its quota of 1MiB and 10 files");
         std::fs::remove_file(folder.path().join("theirs")).unwrap();
         assert_eq!(watched.check(0), None, "it shrank");
         grow(&folder, "theirs", 1 << 40);
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_counted_as_well_and_depth_hides_nothing() {
+    fn names_are_counted_as_well() {
         let folder = tempfile::tempdir().unwrap();
         let watched = watched(&folder);
         assert_eq!(watched.check(0), None);
@@ -237,10 +236,19 @@ mod tests {
             grow(&folder, &name.to_string(), 0);
         }
         assert!(watched.check(0).is_some());
+    }
+
+    #[test]
+    fn depth_hides_nothing_and_is_no_fault() {
         let folder = tempfile::tempdir().unwrap();
-        let watched = self::watched(&folder);
-        assert_eq!(watched.check(0), None);
-        std::fs::create_dir_all(folder.path().join(["d"; 100].join("/"))).unwrap();
+        let deep = folder.path().join(["d"; 100].join("/"));
+        std::fs::create_dir_all(&deep).unwrap();
+        let watched = watched(&folder);
+        assert_eq!(watched.check(0), None, "another program made them");
+        std::fs::create_dir_all(deep.join(["d"; 100].join("/"))).unwrap();
+        assert_eq!(watched.check(0), None, "a guest made more of them");
+        let file = std::fs::File::create(deep.join("large")).unwrap();
+        file.set_len(QUOTA.bytes + SLACK_BYTES + 1).unwrap();
         assert!(watched.check(0).is_some());
     }
 
@@ -270,13 +278,14 @@ mod tests {
     async fn a_folder_that_stays_over_its_bound_refuses_the_next_process() {
         let disks = Disks::default();
         let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join(["d"; 100].join("/"))).unwrap();
-        assert_eq!(refusal(vec![watched_on(&disks, &folder)]).await.1, None, "nobody has looked yet");
         let watched = watched_on(&disks, &folder);
-        assert_eq!(watched.check(0).unwrap(), TOO_DEEP);
+        assert_eq!(watched.check(0), None);
+        grow(&folder, "large", QUOTA.bytes + SLACK_BYTES + 1);
+        assert_eq!(refusal(vec![watched_on(&disks, &folder)]).await.1, None, "nobody has counted yet");
+        let problem = watched.check(0).unwrap();
         let (folders, refused) = refusal(vec![watched]).await;
-        assert_eq!(refused.unwrap(), TOO_DEEP);
-        std::fs::remove_dir_all(folder.path().join("d")).unwrap();
+        assert_eq!(refused.unwrap(), problem);
+        std::fs::remove_file(folder.path().join("large")).unwrap();
         assert_eq!(refusal(folders).await.1, None, "it was tidied");
     }
 }

@@ -386,7 +386,6 @@ impl SandboxGroup {
     /// The folders that a process of the group writes to.
     fn written(&self, scratch: Option<&Arc<ProcessScratch>>) -> Vec<WrittenFolder> {
         let mounts = self.members.iter().flat_map(|member| member.files.written());
-        let mounts = mounts.map(|(dir, quota)| WrittenFolder::Mount(Arc::clone(dir), quota));
         let quotas = self.members.iter().filter_map(|member| member.files.scratch_quota());
         let largest =
             quotas.reduce(|one, other| Quota { bytes: one.bytes.max(other.bytes), files: one.files.max(other.files) });

@@ -3,12 +3,13 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use toolcell_audit::Outcome;
-use toolcell_mcp::{AskOutcome, AskTerms, Call, ClientAnswer, ClientAskError, ClientQuestion, KeyedQuestion};
+use toolcell_mcp::{AskOutcome, AskTerms, Call, Caller, ClientAnswer, ClientAskError, ClientQuestion, KeyedQuestion};
 use toolcell_policy::Approval;
 use toolcell_shared::{Away, Claim, Claimed, SharedState};
 
 use super::StartedCall;
 use super::allowing::{self, NestedAnswer, Permit};
+use super::caller::Interruptions;
 use super::clock::StoppedClocks;
 use super::execute::EndedCall;
 use super::operators::{OperatorAsked, UndecidedCall};
@@ -64,14 +65,11 @@ impl StartedCall<'_> {
     pub(super) async fn approve(&self, call: &Call, approval: Approval) -> Result<ClaimedApproval<'_>, Box<EndedCall>> {
         let state = self.catalog.services.state.as_ref();
         let free = ClaimedApproval { state, claim: None };
+        let caller = &call.context.caller;
+        // What one anonymous caller's person allows would hold for all of them.
+        let approval = if caller.is_recognised() { approval } else { approval.unremembered() };
         let permit = self.permit(call);
-        if approval.remember().is_some()
-            && state.is_noted(&permit.calls).await.map_err(|away| self.state_away(&away))?
-        {
-            self.note_approval("remembered", None);
-            return Ok(free);
-        }
-        if self.is_granted(&permit) {
+        if self.is_allowed(approval, &permit).await? {
             return Ok(free);
         }
         if let Some(text) = self.cannot_pause(call) {
@@ -79,15 +77,24 @@ impl StartedCall<'_> {
         }
         let wait = self.target.limits.ask_wait();
         self.live().into_iter().for_each(|live| live.enter(CallPhase::Asking));
-        let undecided = UndecidedCall::of(self, &call.context.caller);
+        let undecided = UndecidedCall::of(self, caller);
         let above = self.lineage.iter().flat_map(|lineage| &lineage.clocks).map(|clock| &**clock);
         let clocks = StoppedClocks::of(above);
         // Held until what the person allows is noted.
         let _turn = self.turn_to_ask(call).await;
-        // The answer to another question may hold for this call, too.
-        if self.is_granted(&permit) {
+        // The end of the run frees the turn of the question before this one.
+        if Interruptions::of(self, &call.context).cause_in_run().is_some() {
             undecided.end();
-            return Ok(free);
+            return Err(self.cancelled_by_caller(caller));
+        }
+        // The answer to another question may hold for this call, too.
+        match self.is_allowed(approval, &permit).await {
+            Ok(false) => {}
+            allowed => {
+                undecided.end();
+                self.live().into_iter().for_each(|live| live.enter(CallPhase::Waiting));
+                return allowed.map(|_| free);
+            }
         }
         let asked = match self.operators() {
             Some(queue) => self.ask_operators(queue, call, approval, &permit).await,
@@ -107,12 +114,9 @@ impl StartedCall<'_> {
             Some(AskOutcome::Answered(answers)) => answers.into_iter().next(),
             Some(AskOutcome::Refused(error)) => return Err(self.cannot_ask(&error)),
             Some(AskOutcome::Ended(refused)) => return Err(self.asked_elsewhere(refused)),
-            None if call.context.cancellation.is_cancelled() => {
-                self.notify_operators(&call.context.caller, "cancelled", CALLER);
-                return Err(self.not_approved("cancelled", CANCELLED));
-            }
+            None if call.context.cancellation.is_cancelled() => return Err(self.cancelled_by_caller(caller)),
             None => {
-                self.notify_operators(&call.context.caller, "timed_out", "nobody");
+                self.notify_operators(caller, "timed_out", "nobody");
                 return Err(self.not_approved("timed_out", &self.nobody_within(wait)));
             }
         };
@@ -164,6 +168,18 @@ impl StartedCall<'_> {
             answer @ ClientAnswer::Accepted(_) => (answer, NestedAnswer::Remember),
             answer => (answer, NestedAnswer::No),
         }
+    }
+
+    /// True if a person allowed such calls for a time, or this one or several in this run.
+    async fn is_allowed(&self, approval: Approval, permit: &Permit) -> Result<bool, Box<EndedCall>> {
+        let state = &self.catalog.services.state;
+        if approval.remember().is_some()
+            && state.is_noted(&permit.calls).await.map_err(|away| self.state_away(&away))?
+        {
+            self.note_approval("remembered", None);
+            return Ok(true);
+        }
+        Ok(self.is_granted(permit))
     }
 
     /// Waits until no other question of the run is open; `None` if there is no run, or the call is
@@ -303,6 +319,11 @@ impl StartedCall<'_> {
     fn nobody_within(&self, wait: Duration) -> String {
         let wait = allowing::shown(wait);
         format!("nobody approved {:?} within {wait}: it was not run (limit \"ask_wait\")", self.name())
+    }
+
+    fn cancelled_by_caller(&self, caller: &Caller) -> Box<EndedCall> {
+        self.notify_operators(caller, "cancelled", CALLER);
+        self.not_approved("cancelled", CANCELLED)
     }
 
     pub(super) fn not_approved(&self, answer: &str, text: &str) -> Box<EndedCall> {

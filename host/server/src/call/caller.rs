@@ -324,6 +324,8 @@ pub struct Interruptions {
     narrowed: Option<Cancellation>,
     /// The call in the console, where operators may end it.
     live: Option<Arc<LiveCall>>,
+    /// What may end the call that made it.
+    above: Option<Arc<Self>>,
 }
 
 /// Who ended a call.
@@ -351,6 +353,7 @@ impl Interruptions {
             caller: context.cancellation.clone(),
             narrowed: started.target.narrowed.as_ref().map(|narrowed| narrowed.cancellation.clone()),
             live: started.live().map(Arc::clone),
+            above: started.lineage.as_deref().map(|lineage| Arc::clone(&lineage.interruptions)),
         }
     }
 
@@ -363,6 +366,12 @@ impl Interruptions {
             return Some(Interruption::Caller);
         }
         self.narrowed.as_ref().is_some_and(Cancellation::is_cancelled).then_some(Interruption::Narrowing)
+    }
+
+    /// Who ended the call or one above it, if somebody did. Those beneath an ended call end soon
+    /// after it.
+    pub fn cause_in_run(&self) -> Option<Interruption> {
+        self.cause().or_else(|| self.above.as_deref()?.cause_in_run())
     }
 
     /// Waits until somebody ends the call.

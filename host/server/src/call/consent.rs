@@ -99,6 +99,10 @@ impl Consenting {
         let Some(_turn) = consents.turn(&self.what(offer)).await else {
             return open.refused("refused", "too many questions are under way");
         };
+        // The end of a run frees the turn of the question before this one.
+        if let Some(interruption) = self.interruptions.cause_in_run() {
+            return open.refused("cancelled", interruption.text());
+        }
         // Another call may have got the answer meanwhile.
         if consents.holds(&self.caller, &self.what(offer)) {
             open.end("remembered", None);

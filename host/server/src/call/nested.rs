@@ -22,6 +22,7 @@ use toolcell_sandbox::{
     ProgramPlace, WantedCall, contract,
 };
 
+use super::caller::Interruptions;
 use super::clock::CallClock;
 use super::run::{NestedRun, Replay, RunStep};
 use super::settling::whose_time;
@@ -59,6 +60,8 @@ pub(super) struct Lineage {
     pub(super) clocks: Vec<Arc<dyn PersonWaits>>,
     /// The clock of the one that made it.
     clock: Arc<CallClock>,
+    /// What may end the one that made it.
+    pub(super) interruptions: Arc<Interruptions>,
     /// True if a call above it holds a turn for large arguments.
     pub(super) holds_turn: bool,
 }
@@ -73,6 +76,7 @@ pub(super) struct CallingCall {
     tool: Arc<McpTool>,
     lineage: Option<Arc<Lineage>>,
     clock: Arc<CallClock>,
+    interruptions: Arc<Interruptions>,
     run: Arc<NestedRun>,
     budget: Arc<CallBudget>,
     levels: usize,
@@ -117,6 +121,7 @@ impl CallingCall {
             tool: Arc::clone(&target.tool),
             lineage: started.lineage.clone(),
             clock: Arc::clone(clock),
+            interruptions: Arc::new(Interruptions::of(started, &call.context)),
             run: Arc::clone(run),
             budget: Arc::new(CallBudget(AtomicUsize::new(target.limits.calls_max()))),
             levels: started.levels_beneath(),
@@ -288,6 +293,7 @@ impl CallingCall {
             budgets: budgets.into_iter().chain([Arc::clone(&self.budget)]).collect(),
             clocks: clocks.into_iter().chain([clock, waits]).collect(),
             clock: Arc::clone(&self.clock),
+            interruptions: Arc::clone(&self.interruptions),
             holds_turn: self.has_large_arguments || own.is_some_and(|own| own.holds_turn),
         }
     }

@@ -10,6 +10,10 @@ use toolcell_mcp::{
 };
 use toolcell_sandbox::{CalledResult, contract};
 
+/// Deepest nesting of a `_meta`, as of a structured result: with the levels of a kept result around
+/// it, it must stay below the 127 that are read back.
+const META_DEPTH_MAX: usize = 120;
+
 /// The result, or the reason why it is invalid.
 pub fn result(answer: contract::GuestResult) -> Result<CallResult, String> {
     let structured = answer.structured_json.map(|text| json("structured-json", text)).transpose()?;
@@ -78,9 +82,21 @@ fn json(field: &str, text: String) -> Result<Box<RawValue>, String> {
 pub fn meta(text: Option<String>) -> Result<Map, String> {
     match text.as_deref().map(serde_json::from_str::<Value>) {
         None => Ok(Map::new()),
+        Some(Ok(value)) if depth(&value) > META_DEPTH_MAX => {
+            Err(format!("is nested deeper than {META_DEPTH_MAX} levels"))
+        }
         Some(Ok(Value::Object(map))) => Ok(map),
         Some(Ok(other)) => Err(format!("is not a JSON object, but {}", kind(&other))),
         Some(Err(error)) => Err(format!("is not a JSON object: {error}")),
+    }
+}
+
+/// The levels of objects and arrays in a value. A parsed one has few.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
     }
 }
 
@@ -247,4 +263,29 @@ pub fn icons(icons: Vec<contract::GuestIcon>) -> Vec<ContentIcon> {
         }),
     };
     icons.into_iter().map(icon).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_meta_that_is_taken_can_be_read_back_from_a_kept_result() {
+        let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+        let given = |levels| {
+            let text =
+                contract::TextContent { text: String::new(), annotations: None, meta_json: Some(nested(levels)) };
+            let content = vec![contract::GuestContent::Text(text)];
+            let meta_json = Some(nested(levels));
+            result(contract::GuestResult { content, structured_json: None, is_error: false, meta_json })
+        };
+        let taken = given(META_DEPTH_MAX).unwrap();
+        // As one of the ends of nested calls that a paused call keeps.
+        let kept = serde_json::to_string(&vec![vec![&taken]]).unwrap();
+        assert!(serde_json::from_str::<Vec<Vec<CallResult>>>(&kept).is_ok());
+        let refused = given(META_DEPTH_MAX + 1).unwrap_err();
+        assert!(refused.contains("is nested deeper than 120 levels"), "{refused}");
+    }
 }

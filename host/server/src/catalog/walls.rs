@@ -21,6 +21,9 @@ use crate::machine::SandboxSetup;
 /// others start when they are first called.
 const STARTED_AHEAD_MAX: usize = 4;
 
+/// Components of a group that a problem names: a group may have hundreds.
+const NAMES_SHOWN_MAX: usize = 3;
+
 /// The components of one catalog that run in sandbox processes.
 #[derive(Clone, Default)]
 pub struct WalledComponents(HashMap<String, Walled>);
@@ -167,8 +170,8 @@ impl WalledComponents {
     /// Starts a process of each of the first groups that have none, those of most components first.
     ///
     /// # Errors
-    /// One sentence, where no process starts.
-    pub async fn start(&self) -> Result<(), String> {
+    /// One sentence, where no process of a group starts that is not tolerated.
+    pub(crate) async fn start(&self, tolerates: impl Fn(&Arc<SandboxGroup>) -> bool) -> Result<StartedAhead, String> {
         let mut waiting: Vec<(&str, &Arc<SandboxGroup>)> = Vec::new();
         for (name, walled) in &self.0 {
             let known = waiting.iter().any(|(_, group)| Arc::ptr_eq(group, &walled.group));
@@ -177,11 +180,57 @@ impl WalledComponents {
             }
         }
         waiting.sort_by_key(|(name, group)| (std::cmp::Reverse(group.members().len()), *name));
-        for (_, group) in waiting.into_iter().take(STARTED_AHEAD_MAX) {
-            group.start().await?;
-        }
-        Ok(())
+        let groups = waiting.into_iter().map(|(_, group)| group);
+        let start = async |group: &Arc<SandboxGroup>| {
+            group.start().await.map_err(|reason| format!("{}: {reason}", self.shown(group)))
+        };
+        start_ahead(groups, start, tolerates).await
     }
+
+    /// True if this very group runs one of them.
+    pub(super) fn has(&self, group: &Arc<SandboxGroup>) -> bool {
+        self.0.values().any(|walled| Arc::ptr_eq(&walled.group, group))
+    }
+
+    /// The components of a group, as the beginning of a sentence.
+    fn shown(&self, group: &Arc<SandboxGroup>) -> String {
+        let own = self.0.iter().filter(|(_, walled)| Arc::ptr_eq(&walled.group, group));
+        let names: BTreeSet<&str> = own.map(|(name, _)| name.as_str()).collect();
+        let shown: Vec<String> = names.iter().take(NAMES_SHOWN_MAX).map(|name| format!("{name:?}")).collect();
+        let more = names.len() - shown.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let component = if names.len() == 1 { "component" } else { "components" };
+        format!("no process starts for {component} {}{more}", shown.join(", "))
+    }
+}
+
+/// What came of starting processes ahead.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct StartedAhead {
+    /// Groups that have a process now.
+    pub(crate) started: usize,
+    /// A sentence for each group that has none. Each of its calls tries again.
+    pub(crate) problems: Vec<String>,
+}
+
+/// Starts the first few of these groups. Where none of them starts, goes on until one does.
+async fn start_ahead<'g, G: 'g>(
+    groups: impl Iterator<Item = &'g G>,
+    start: impl AsyncFn(&G) -> Result<(), String>,
+    tolerates: impl Fn(&G) -> bool,
+) -> Result<StartedAhead, String> {
+    let mut ahead = StartedAhead::default();
+    for group in groups {
+        if ahead.started > 0 && ahead.started + ahead.problems.len() >= STARTED_AHEAD_MAX {
+            break;
+        }
+        match start(group).await {
+            Ok(()) => ahead.started += 1,
+            Err(problem) if tolerates(group) => ahead.problems.push(problem),
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok(ahead)
 }
 
 /// The components that share processes.
@@ -268,6 +317,27 @@ mod tests {
     use toolcell_policy::{Source, parse};
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_group_that_does_not_start_is_named_and_keeps_no_other_from_starting() {
+        let ahead = async |groups: &[bool], tolerated: bool| {
+            let groups: Vec<(usize, bool)> = groups.iter().copied().enumerate().collect();
+            let start = async |group: &(usize, bool)| if group.1 { Ok(()) } else { Err(group.0.to_string()) };
+            start_ahead(groups.iter(), start, |_| tolerated).await
+        };
+        let rows: [(&[bool], usize, &[&str]); 5] = [
+            (&[], 0, &[]),
+            (&[true; 9], STARTED_AHEAD_MAX, &[]),
+            (&[true, false, true, true, true], 3, &["1"]),
+            (&[false, false, false, false, false, true, true], 1, &["0", "1", "2", "3", "4"]),
+            (&[false; 6], 0, &["0", "1", "2", "3", "4", "5"]),
+        ];
+        for (groups, started, problems) in rows {
+            let problems: Vec<String> = problems.iter().map(|problem| (*problem).to_owned()).collect();
+            assert_eq!(ahead(groups, true).await, Ok(StartedAhead { started, problems }), "{groups:?}");
+        }
+        assert_eq!(ahead(&[true, false, true], false).await, Err("1".to_owned()));
+    }
 
     #[test]
     fn the_manifest_has_a_name_for_each_wall() {

@@ -7,5 +7,5 @@ mod open;
 
 pub(crate) use certificate::open as open_certificate;
 pub use certificate_facts::{check_certificates, ending_certificates, shown_certificates};
-pub(crate) use open::authenticator;
 pub use open::{BoundTransport, HttpAddress, HttpSettings, open};
+pub(crate) use open::{authenticator, open_access_fault};

@@ -3,7 +3,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use tokio::runtime::Handle;
 use toolcell_mcp::http::{
     AdmitEveryone, CallerLimits, Certificate, Gatekeeper, HttpLimits, HttpListener, HttpOptions, OriginPolicy,
 };
-use toolcell_policy::{HttpPolicy, ListenAddress, Manifest};
+use toolcell_policy::{AdvisedFault, HttpPolicy, ListenAddress, Manifest};
 
 use super::certificate;
 use crate::files::FilePolling;
 use crate::identity::{Authenticator, Oauth, TokenFile, Tokens};
 use crate::listening::listener_process::{cannot_listen, listens_on};
 use crate::machine::descriptors;
-use crate::machine::socket_paths::remove_if_dead;
+use crate::machine::socket_paths::{SocketFile, remove_if_dead};
 
 /// Address if neither the manifest nor the command line has one.
 const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -56,20 +56,6 @@ pub struct HttpSettings<'a> {
     pub folder: &'a Path,
 }
 
-/// A problem with advice.
-pub struct OpenProblem {
-    /// One sentence.
-    pub message: String,
-    /// Advice.
-    pub hint: Option<&'static str>,
-}
-
-impl OpenProblem {
-    fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
-    }
-}
-
 /// A transport that is ready to serve.
 pub struct BoundTransport {
     /// Options of the transport.
@@ -86,31 +72,22 @@ pub struct BoundTransport {
 
 /// Resources that end with the serving.
 pub struct Guard {
-    _sockets: Sockets,
+    _sockets: Vec<SocketFile>,
     _polling: FilePolling,
 }
 
-/// Socket files, removed when this is dropped.
-struct Sockets(Vec<PathBuf>);
-
-impl Drop for Sockets {
-    fn drop(&mut self) {
-        for path in &self.0 {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
 /// Binds the sockets and prepares the transport.
-pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransport, OpenProblem> {
+pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransport, AdvisedFault> {
     let HttpSettings { address, insecure_public, manifest, folder } = *settings;
     let default = HttpPolicy::default();
     let policy = manifest.http().unwrap_or(&default);
     let addresses = addresses(address, policy)?;
-    refuse_open_access(&addresses, policy, insecure_public)?;
+    if let Some(fault) = open_access_fault(&addresses, policy).filter(|_| !insecure_public) {
+        return Err(fault);
+    }
     let mut polling = FilePolling::new(runtime);
     let certificate = match policy.tls() {
-        Some(files) => Some(certificate::open(&files, folder, &mut polling).map_err(OpenProblem::new)?),
+        Some(files) => Some(certificate::open(&files, folder, &mut polling).map_err(AdvisedFault::unadvised)?),
         None => None,
     };
     let authenticator = authenticator(manifest, folder, &mut polling)?.map(Arc::new);
@@ -118,7 +95,7 @@ pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransp
         Some(authenticator) => Arc::<Authenticator>::clone(authenticator),
         None => Arc::new(AdmitEveryone),
     };
-    let mut sockets = Sockets(Vec::new());
+    let mut sockets = Vec::new();
     let mut listeners = Vec::new();
     let mut endpoints = Vec::new();
     let _inside = runtime.enter();
@@ -129,7 +106,7 @@ pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransp
     }
     let limits = limits(policy);
     descriptors::raise(limits.connections_max as u64);
-    let origin_policy = origin_policy(policy).map_err(|error| OpenProblem::new(error.to_string()))?;
+    let origin_policy = origin_policy(policy).map_err(|error| AdvisedFault::unadvised(error.to_string()))?;
     let traffic = Arc::default();
     let path = policy.path().to_owned();
     let refusals = None;
@@ -152,61 +129,60 @@ pub fn authenticator(
     manifest: &Manifest,
     folder: &Path,
     polling: &mut FilePolling,
-) -> Result<Option<Authenticator>, OpenProblem> {
+) -> Result<Option<Authenticator>, AdvisedFault> {
     let Some(policy) = manifest.http().filter(|policy| asks_for_tokens(policy)) else { return Ok(None) };
     let tokens = tokens(policy, folder, polling)?;
     let scopes: Vec<&str> =
         manifest.callers().rules().iter().flat_map(|rule| rule.scopes()).map(String::as_str).collect();
-    let oauth = policy.oauth().map(|oauth| Oauth::new(oauth, &scopes)).transpose().map_err(|message| OpenProblem {
-        message,
-        hint: Some("issuers are trusted by the machine's roots: install them, or name a file of them in SSL_CERT_FILE"),
+    let oauth = policy.oauth().map(|oauth| Oauth::new(oauth, &scopes)).transpose().map_err(|problem| {
+        let hint = "issuers are trusted by the machine's roots: install them, or name a file of them in SSL_CERT_FILE";
+        AdvisedFault::new(problem, hint)
     })?;
     Ok(Some(Authenticator::new(tokens, oauth)))
 }
 
 /// The tokens of the manifest's file.
-fn tokens(policy: &HttpPolicy, folder: &Path, polling: &mut FilePolling) -> Result<Option<Arc<Tokens>>, OpenProblem> {
+fn tokens(policy: &HttpPolicy, folder: &Path, polling: &mut FilePolling) -> Result<Option<Arc<Tokens>>, AdvisedFault> {
     let Some(file) = policy.tokens() else { return Ok(None) };
-    let opened = Tokens::open(TokenFile::at(folder.join(file)), polling);
-    let hint = Some("`toolcell token new NAME` writes the file");
-    opened.map(|tokens| Some(Arc::new(tokens))).map_err(|message| OpenProblem { message, hint })
+    let file = TokenFile::at(folder.join(file));
+    let opened = Tokens::open(file.clone(), polling);
+    opened.map(|tokens| Some(Arc::new(tokens))).map_err(|problem| AdvisedFault::new(problem, file.hint()))
 }
 
-fn addresses(arg: &HttpAddress, policy: &HttpPolicy) -> Result<Vec<ListenAddress>, OpenProblem> {
+fn addresses(arg: &HttpAddress, policy: &HttpPolicy) -> Result<Vec<ListenAddress>, AdvisedFault> {
     match arg {
         HttpAddress::At(address) => Ok(vec![address.clone()]),
         HttpAddress::Manifest if !policy.listen().is_empty() => Ok(policy.listen().to_vec()),
         HttpAddress::Manifest => {
             let default = ListenAddress::parse(LISTEN_DEFAULT);
-            default.map(|address| vec![address]).ok_or_else(|| OpenProblem::new("there is no address to listen on"))
+            default
+                .map(|address| vec![address])
+                .ok_or_else(|| AdvisedFault::unadvised("there is no address to listen on"))
         }
     }
 }
 
-/// Refuses an address that other machines reach without authentication: anybody there may call
-/// every tool.
-fn refuse_open_access(addresses: &[ListenAddress], policy: &HttpPolicy, insecure: bool) -> Result<(), OpenProblem> {
-    let public = addresses.iter().find(|address| address.is_public());
-    let Some(address) = public.filter(|_| !asks_for_tokens(policy) && !insecure) else { return Ok(()) };
-    Err(OpenProblem {
-        message: format!("{address} can be reached from other machines, and nobody would have to say who they are"),
-        hint: Some(
-            "name a file of tokens in the manifest ([http] tokens = \"tokens.jsonl\", see `toolcell token new`) or an issuer ([http.oauth]), \
+/// Why one of these addresses is refused: other machines reach it without authentication, so
+/// anybody there may call every tool.
+pub(crate) fn open_access_fault(addresses: &[ListenAddress], policy: &HttpPolicy) -> Option<AdvisedFault> {
+    let address = addresses.iter().find(|address| address.is_public()).filter(|_| !asks_for_tokens(policy))?;
+    Some(AdvisedFault::new(
+        format!("{address} can be reached from other machines, and nobody would have to say who they are"),
+        "name a file of tokens in the manifest ([http] tokens = \"tokens.jsonl\", see `toolcell token new`) or an issuer ([http.oauth]), \
              listen on 127.0.0.1, or type --insecure-public where something else keeps strangers out",
-        ),
-    })
+    ))
 }
 
 fn bind(
     address: &ListenAddress,
     certificate: Option<Certificate>,
     folder: &Path,
-    sockets: &mut Sockets,
-) -> Result<(HttpListener, String), OpenProblem> {
+    sockets: &mut Vec<SocketFile>,
+) -> Result<(HttpListener, String), AdvisedFault> {
     match address {
         ListenAddress::Tcp(tcp) => {
             let wrong = |error: std::io::Error| {
-                OpenProblem::new(format!("{tcp} cannot be listened on: {}", cannot_listen(*tcp, &error)))
+                AdvisedFault::unadvised(format!("{tcp} cannot be listened on: {}", cannot_listen(*tcp, &error)))
             };
             let socket = std::net::TcpListener::bind(tcp).map_err(wrong)?;
             let bound: SocketAddr = socket.local_addr().map_err(wrong)?;
@@ -216,16 +192,25 @@ fn bind(
         ListenAddress::Unix(path) => {
             let path = folder.join(path);
             let shown = path.display().to_string();
-            let wrong = |error: std::io::Error| OpenProblem::new(format!("{shown} cannot be listened on: {error}"));
-            if fs::symlink_metadata(&path).is_ok() && !remove_if_dead(&path) {
-                return Err(OpenProblem::new(format!("{shown} cannot be listened on: {}", listens_on(&path))));
+            let wrong =
+                |error: std::io::Error| AdvisedFault::unadvised(format!("{shown} cannot be listened on: {error}"));
+            if !remove_if_dead(&path) {
+                return Err(AdvisedFault::unadvised(format!("{shown} cannot be listened on: {}", listens_on(&path))));
             }
-            let socket = UnixListener::bind(&path).map_err(wrong)?;
-            sockets.0.push(path.clone());
+            let socket = UnixListener::bind(&path).map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => no_folder(&path),
+                _ => wrong(error),
+            })?;
+            sockets.push(SocketFile::made_at(path.clone()).map_err(wrong)?);
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(wrong)?;
             Ok((HttpListener::unix(socket).map_err(wrong)?, format!("unix:{shown} http://localhost")))
         }
     }
+}
+
+/// The folder of this socket is missing.
+fn no_folder(path: &Path) -> AdvisedFault {
+    AdvisedFault::new(format!("{} cannot be listened on: there is no such folder", path.display()), "make it first")
 }
 
 fn origin_policy(policy: &HttpPolicy) -> Result<OriginPolicy, toolcell_mcp::http::OriginError> {

@@ -1,5 +1,6 @@
 //! Authentication over HTTP, by a token of the file or of an issuer. Tokens are never logged and
 //! never given to a guest.
+use std::path::Path;
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -31,9 +32,10 @@ impl Authenticator {
         Self { tokens, oauth }
     }
 
-    /// From now on replicas tell each other of tokens that are revoked.
-    pub fn share(&self, sets: &Arc<ReplicatedSets>) {
-        self.tokens.iter().for_each(|tokens| tokens.share(sets));
+    /// From now on replicas notify each other of tokens that are revoked. What they know is kept in
+    /// the folder `state`.
+    pub fn share(&self, sets: &Arc<ReplicatedSets>, state: &Path) {
+        self.tokens.iter().for_each(|tokens| tokens.share(sets, state));
     }
 
     /// Tokens of issuers that callers showed, for their exchange; `None` without issuers.

@@ -1,6 +1,7 @@
 //! Who a caller is, and who the host is to others: tokens, issuers, logins and secrets. Must not
 //! hold: what a caller may do.
 
+mod announced;
 mod authenticator;
 mod flight;
 pub mod login;

@@ -93,7 +93,9 @@ fn file_here(path: &Path, shown: &str) -> Result<Zeroizing<String>, AdvisedFault
     if metadata.mode() & OTHERS_MODE != 0 {
         let mode = metadata.mode() & 0o777;
         let message = format!("{shown} can be read by others (mode {mode:03o})");
-        return Err(AdvisedFault::new(message, format!("chmod 600 {}", shell::word(shown))));
+        // The command is typed in the folder of the process, which is often not the manifest's.
+        let typed = path.strip_prefix(".").unwrap_or(path);
+        return Err(AdvisedFault::new(message, format!("chmod 600 {}", shell::word(&typed.to_string_lossy()))));
     }
     let mut text = Zeroizing::new(String::new());
     // One byte for the line end, and one that reveals a longer file.

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use toolcell_policy::quantity::parse_millis;
+use toolcell_policy::quantity::{parse_millis, show_bytes};
+use toolcell_policy::{SCOPE_BYTES_MAX, is_caller_scope};
 use toolcell_sandbox::{ComponentDigest, adopt};
 
 use crate::files::file::{folder_of, read_bounded, write_private};
 
-/// Longest file of tokens, in bytes: some five thousand of them.
+/// Longest file of tokens, in bytes: some nine thousand of them without scopes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Time to wait for the lock: every holder reads and writes the file once.
@@ -119,9 +120,12 @@ impl TokenFile {
         &self.0
     }
 
-    /// When it was last written, if known.
-    pub fn written(&self) -> Option<SystemTime> {
-        std::fs::metadata(&self.0).and_then(|data| data.modified()).ok()
+    /// What to do about a file that cannot be read.
+    pub fn hint(&self) -> &'static str {
+        match self.0.try_exists() {
+            Ok(false) => "`toolcell token new NAME` writes the file",
+            _ => "it must be a regular file that the server's user can read, with one line for each token",
+        }
     }
 
     /// Its lines. `Err` is one sentence.
@@ -152,7 +156,7 @@ impl TokenFile {
         let mut path = self.0.clone().into_os_string();
         path.push(".lock");
         let shown = Path::new(&path).display();
-        let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed();
+        let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK).bits().cast_signed();
         let mut open = std::fs::OpenOptions::new();
         let lock = open.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(&path);
         let lock = lock.map_err(|error| format!("{shown} cannot be opened: {error}"))?;
@@ -179,6 +183,12 @@ impl TokenFile {
             let taken = TAKEN.join(", ");
             return Err(format!(
                 "{name:?} cannot be a caller's name: 1 to {NAME_CHARS_MAX} of A-Z a-z 0-9 - _ . @, and not {taken}"
+            ));
+        }
+        if let Some(scope) = new.scopes.iter().find(|scope| !is_caller_scope(scope)) {
+            return Err(format!(
+                "{scope:?} is not a scope: write 1 to {SCOPE_BYTES_MAX} visible characters without spaces, and give \
+                 several scopes one by one"
             ));
         }
         self.change(|entries| {
@@ -212,13 +222,19 @@ impl TokenFile {
         })
     }
 
-    /// Writes the file whole, or not at all. `Err` is one sentence.
+    /// Writes the file whole, or not at all. One that could not be read again is not written. `Err`
+    /// is one sentence.
     pub fn write(&self, entries: &[TokenEntry]) -> Result<(), String> {
         let wrong = |error: std::io::Error| format!("{} cannot be written: {error}", self.0.display());
         let mut text = String::new();
         for entry in entries {
             text.push_str(&serde_json::to_string(entry).map_err(|error| error.to_string())?);
             text.push('\n');
+        }
+        if text.len() as u64 > FILE_BYTES_MAX {
+            let shown = self.0.display();
+            let most = show_bytes(FILE_BYTES_MAX);
+            return Err(format!("{shown} would be larger than {most}: first revoke tokens that nobody uses any more"));
         }
         write_private(&self.0, text.as_bytes()).map_err(wrong)
     }
@@ -313,6 +329,46 @@ mod tests {
         let again = new("bob", None).unwrap();
         let kept = file.read().unwrap();
         assert_eq!((kept.len(), kept[0].hash.as_str(), kept[0].expires()), (1, hash(&again).as_str(), None));
+    }
+
+    #[test]
+    fn a_file_that_is_full_stays_as_it_is_until_a_token_is_revoked() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = TokenFile::at(folder.path().join("tokens.jsonl"));
+        let most = usize::try_from(FILE_BYTES_MAX).unwrap();
+        let entry = |number: usize| TokenEntry::new(&new(&format!("c{number:05}")), hash("x"), SystemTime::now());
+        let line_bytes = serde_json::to_string(&entry(0)).unwrap().len() + 1;
+        let mut entries: Vec<_> = (0..most / line_bytes).map(entry).collect();
+        file.write(&entries).unwrap();
+        let before = std::fs::read(file.path()).unwrap();
+        assert!(before.len() <= most && before.len() + line_bytes > most);
+        let refused = file.add(&new("c99999")).unwrap_err();
+        assert!(refused.ends_with("would be larger than 1MiB: first revoke tokens that nobody uses any more"));
+        assert_eq!(std::fs::read(file.path()).unwrap(), before);
+        assert_eq!(file.read().unwrap().len(), entries.len());
+        assert_eq!(file.revoke("c00000", false), Ok(1));
+        file.add(&new("c99999")).unwrap();
+        // A file of just this size is read as well.
+        entries.truncate(most / line_bytes - 1);
+        let left = most - entries.len() * line_bytes;
+        let name = "n".repeat(left - (line_bytes - "c00000".len()));
+        entries.push(TokenEntry { name, ..entry(0) });
+        file.write(&entries).unwrap();
+        assert_eq!(std::fs::metadata(file.path()).unwrap().len(), FILE_BYTES_MAX);
+        assert_eq!(file.read().unwrap().len(), entries.len());
+    }
+
+    #[test]
+    fn a_scope_that_no_rule_can_name_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = TokenFile::at(folder.path().join("tokens.jsonl"));
+        let add = |scope: &str| file.add(&NewToken { scopes: &["read".to_owned(), scope.to_owned()], ..new("ann") });
+        for scope in ["", "dev read", "dev\tread", "dev\n", "dev\u{a0}read", "\u{1b}[31m", &"s".repeat(321)] {
+            assert!(add(scope).unwrap_err().starts_with(&format!("{scope:?} is not a scope: ")), "{scope:?}");
+        }
+        assert!(!file.path().exists());
+        add("tools:read/https://example.com").unwrap();
+        add(&"s".repeat(320)).unwrap();
     }
 
     fn new(name: &str) -> NewToken<'_> {

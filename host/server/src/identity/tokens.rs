@@ -1,6 +1,7 @@
 //! Bearer tokens of the file: whom each admits, until when, and when it was last used. A token is
 //! never given to a guest.
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use toolcell_mcp::http::{Admitted, AuthFailure, CredentialValidity};
 use toolcell_mcp::{Caller, Cancellation};
 
+use super::announced::AnnouncedLines;
 use super::token_file::{TokenEntry, TokenFile, hash};
 use crate::files::FilePolling;
 use crate::replicas::replicated_sets::ReplicatedSetName::Revoked;
@@ -32,18 +34,17 @@ pub struct Tokens(Arc<KnownTokens>);
 
 struct KnownTokens {
     file: TokenFile,
-    first: FirstLines,
     lines: Mutex<TokenLines>,
     callers: RwLock<CallersByHash>,
-    sets: OnceLock<Arc<ReplicatedSets>>,
+    shared: OnceLock<SharedTokens>,
 }
 
-/// The lines of the file when this process started, and when the file was written.
-struct FirstLines {
-    hashes: HashSet<String>,
-    written: Option<SystemTime>,
-    /// True once compared with the revoked tokens.
-    compared: AtomicBool,
+/// What replicas that share state know of tokens.
+struct SharedTokens {
+    sets: Arc<ReplicatedSets>,
+    announced: AnnouncedLines,
+    /// True once the lines of the start were compared with the revoked tokens.
+    is_compared: AtomicBool,
 }
 
 struct TokenLines {
@@ -75,29 +76,31 @@ type UsesByHash = HashMap<String, Arc<LastUse>>;
 impl Tokens {
     /// Reads the file, now and whenever it changes. `Err` is one sentence.
     pub fn open(file: TokenFile, polling: &mut FilePolling) -> Result<Self, String> {
-        // The time is read first, so that lines written meanwhile can only look older than they
-        // are.
-        let written = file.written();
         let now = file.read()?;
         let read = uses(&now, &UsesByHash::new());
-        let first = FirstLines { hashes: hashes(&read), written, compared: false.into() };
         let callers = RwLock::new(known(&now, &read, &mut CallersByHash::new()));
         let lines = Mutex::new(TokenLines { read, now });
-        let known = Arc::new(KnownTokens { file, first, lines, callers, sets: OnceLock::new() });
+        let known = Arc::new(KnownTokens { file, lines, callers, shared: OnceLock::new() });
         let changed = Arc::clone(&known);
         polling.files(vec![known.file.path().to_owned()], move || changed.read_again());
         Ok(Self(known))
     }
 
-    /// From now on, replicas notify each other of revoked tokens.
-    pub fn share(&self, sets: &Arc<ReplicatedSets>) {
-        if self.0.sets.set(Arc::clone(sets)).is_ok() {
+    /// From now on, replicas notify each other of revoked tokens. What they know is kept in the
+    /// folder `state`.
+    pub fn share(&self, sets: &Arc<ReplicatedSets>, state: &Path) {
+        let present = hashes(&self.0.lines.lock().read);
+        let announced = AnnouncedLines::open(state, self.0.file.path(), &present);
+        announced.write();
+        let shared = SharedTokens { sets: Arc::clone(sets), announced, is_compared: false.into() };
+        if self.0.shared.set(shared).is_ok() {
             let known = Arc::downgrade(&self.0);
             sets.on_read(Revoked, move || {
                 if let Some(known) = known.upgrade() {
-                    known.take_back_restored();
-                    known.renew();
+                    known.compare_with_revoked();
                     known.count_again();
+                    // The disk takes time that the thread that drives connections does not have.
+                    drop(tokio::task::spawn_blocking(move || known.write_announced()));
                 }
             });
             // It may have been read before.
@@ -111,7 +114,7 @@ impl Tokens {
     /// [`AuthFailure::NotNow`] while the tokens that other replicas revoked are unknown.
     pub async fn find(&self, token: &str) -> Result<Option<Admitted>, AuthFailure> {
         let Some(admitted) = self.0.caller_with(token) else { return Ok(None) };
-        match self.0.sets.get() {
+        match self.0.sets() {
             Some(sets) if !sets.has_read(Revoked) => match sets.was_read(Revoked, READ_WITHIN).await {
                 true => Ok(self.0.caller_with(token)),
                 false => Err(AuthFailure::NotNow),
@@ -167,7 +170,11 @@ impl KnownTokens {
     }
 
     fn is_revoked(&self, hash: &str) -> bool {
-        self.sets.get().is_some_and(|sets| sets.has(Revoked, &[hash]))
+        self.sets().is_some_and(|sets| sets.has(Revoked, &[hash]))
+    }
+
+    fn sets(&self) -> Option<&ReplicatedSets> {
+        self.shared.get().map(|shared| &*shared.sets)
     }
 
     /// Rereads the file, and notifies other replicas of lines that disappeared or came back.
@@ -179,12 +186,18 @@ impl KnownTokens {
                 let read = uses(&now, &lines.read);
                 let before = hashes(&std::mem::replace(&mut lines.read, read));
                 lines.now = now;
-                if let Some(sets) = self.sets.get() {
+                if let Some(SharedTokens { sets, announced, .. }) = self.shared.get() {
                     let now = hashes(&lines.read);
+                    // First of all, so that a restart finds what may not be posted by then.
+                    announced.note_gone(&now);
+                    announced.write();
                     let gone = before.difference(&now);
                     let come = now.difference(&before);
                     gone.for_each(|hash| sets.post_later(Revoked, &[hash], REVOKED_FOR));
                     come.for_each(|hash| sets.take_down_later(Revoked, &[hash]));
+                    if sets.has_read(Revoked) {
+                        announced.compare(&now, |hash| sets.has(Revoked, &[hash]));
+                    }
                 }
             }
             // Somebody may have removed the file to lock everyone out. Other replicas have their
@@ -196,6 +209,11 @@ impl KnownTokens {
         }
         drop(lines);
         self.count_again();
+        self.write_announced();
+    }
+
+    fn write_announced(&self) {
+        self.shared.get().iter().for_each(|shared| shared.announced.write());
     }
 
     /// Recomputes the callers from all lines that are not revoked.
@@ -209,28 +227,20 @@ impl KnownTokens {
         before.into_values().for_each(|token| token.revoked.cancel());
     }
 
-    /// Makes tokens valid again whose lines came back while this process was not running: those in
-    /// a file written after the revocation. An older file restores none. A copy that was made or
-    /// mounted after the revocation has a newer time, and counts as restored.
-    fn take_back_restored(&self) {
-        let Some(sets) = self.sets.get() else { return };
-        let FirstLines { hashes, written, compared } = &self.first;
-        if compared.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let age = written.and_then(|written| SystemTime::now().duration_since(written).ok());
-        let is_younger = |left: Duration| age.is_some_and(|age| age < REVOKED_FOR.saturating_sub(left));
-        let restored = hashes.iter().filter(|hash| sets.left(Revoked, &[hash]).is_some_and(is_younger));
-        restored.for_each(|hash| sets.take_down_later(Revoked, &[hash]));
-    }
-
-    /// Extends revocations for as long as this file has the line.
-    fn renew(&self) {
-        let Some(sets) = self.sets.get() else { return };
+    /// After the revoked tokens were read: posts at first what changed while no process ran here,
+    /// and extends revocations for as long as this file has the line.
+    fn compare_with_revoked(&self) {
+        let Some(SharedTokens { sets, announced, is_compared }) = self.shared.get() else { return };
         let lines = self.lines.lock();
-        let ends_soon =
-            |entry: &&TokenEntry| sets.left(Revoked, &[&entry.hash]).is_some_and(|left| left < REVOKED_FOR / 2);
-        let ending = lines.now.iter().filter(ends_soon);
+        let found = announced.compare(&hashes(&lines.read), |hash| sets.has(Revoked, &[hash]));
+        // Later changes are posted when the file is read.
+        if !is_compared.swap(true, Ordering::AcqRel) {
+            found.went.iter().for_each(|hash| sets.post_later(Revoked, &[hash], REVOKED_FOR));
+            found.came.iter().for_each(|hash| sets.take_down_later(Revoked, &[hash]));
+        }
+        let ends_soon = |hash: &str| sets.left(Revoked, &[hash]).is_some_and(|left| left < REVOKED_FOR / 2);
+        let stay = lines.now.iter().filter(|entry| !found.came.contains(&entry.hash));
+        let ending = stay.filter(|entry| ends_soon(&entry.hash));
         ending.for_each(|entry| sets.post_later(Revoked, &[&entry.hash], REVOKED_FOR));
     }
 }
@@ -274,8 +284,6 @@ fn known<'e>(
 #[cfg(test)]
 mod tests {
     use tokio::runtime::Handle;
-
-    use std::path::Path;
 
     use super::super::token_file::NewToken;
     use super::*;
@@ -333,7 +341,7 @@ mod tests {
         let mut polling = FilePolling::new(&Handle::current());
         let [one, other] = [0, 1].map(|place: usize| {
             let tokens = Tokens::open(file(folders[place].path(), &["ann", "bob"]), &mut polling).unwrap();
-            tokens.share(&sets[place]);
+            tokens.share(&sets[place], folders[place].path());
             tokens
         });
         let revoked = other.find("ann").await.unwrap().unwrap().validity.revoked.unwrap();
@@ -355,5 +363,52 @@ mod tests {
         assert!(!knows(&other, "ann"), "a line that was there has not come back");
         file(folders[0].path(), &["bob", "ann"]);
         comes_true("it comes back", || knows(&one, "ann") && knows(&other, "ann")).await;
+    }
+
+    /// What ends with a process.
+    struct Process {
+        tokens: Tokens,
+        _polling: FilePolling,
+    }
+
+    #[tokio::test]
+    async fn a_line_that_goes_or_comes_while_no_process_runs_counts_for_all_after_the_next_start() {
+        let sets = replicas([1, 1]);
+        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let start = |place: usize| {
+            let mut polling = FilePolling::new(&Handle::current());
+            let file = TokenFile::at(folders[place].path().join("tokens.jsonl"));
+            let tokens = Tokens::open(file, &mut polling).unwrap();
+            tokens.share(&sets[place], folders[place].path());
+            Process { tokens, _polling: polling }
+        };
+        let knows = |process: &Process, name: &str| process.tokens.0.callers.read().contains_key(&hash(name));
+        let is_compared = |process: &Process| {
+            let shared = process.tokens.0.shared.get().unwrap();
+            shared.is_compared.load(Ordering::Acquire)
+        };
+        folders.iter().for_each(|folder| drop(file(folder.path(), &["ann", "bob", "eve"])));
+        let one = start(0);
+        let other = start(1);
+        comes_true("both run", || is_compared(&one) && is_compared(&other)).await;
+        // It goes while one is stopped.
+        drop(one);
+        file(folders[0].path(), &["bob", "eve"]);
+        let one = start(0);
+        comes_true("it is revoked", || !knows(&other, "ann")).await;
+        // Another line of the other's is new when that starts again.
+        drop(other);
+        file(folders[1].path(), &["ann", "bob", "eve", "frank"]);
+        let other = start(1);
+        comes_true("it is read", || is_compared(&other) && knows(&other, "frank")).await;
+        file(folders[0].path(), &["eve"]);
+        comes_true("a later change is known", || !knows(&other, "bob")).await;
+        assert!(!knows(&other, "ann"), "it was there before");
+        // It comes back while one is stopped.
+        drop(one);
+        file(folders[0].path(), &["ann", "eve"]);
+        let one = start(0);
+        comes_true("it is valid again", || knows(&one, "ann") && knows(&other, "ann")).await;
+        assert!(!knows(&other, "bob"));
     }
 }

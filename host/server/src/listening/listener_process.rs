@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crate::machine::peer::peer;
+use crate::machine::socket_paths::is_socket;
 
 /// The kernel's tables of TCP sockets, one for each version of IP (Linux, `proc_pid_net(5)`).
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
@@ -25,11 +26,15 @@ pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     holder.map_or_else(|| error.to_string(), sentence)
 }
 
-/// The process that listens on this socket.
+/// Why nothing can listen at this path: the process that already does, or what else is there.
 pub(crate) fn listens_on(socket: &Path) -> String {
     let connected = UnixStream::connect(socket).ok();
     let listens = connected.and_then(|stream| peer(&stream).ok());
-    listens.map_or_else(|| "something exists there already".to_owned(), |listens| sentence(listens.pid))
+    match listens {
+        Some(listens) => sentence(listens.pid),
+        None if is_socket(socket) => "something exists there already".to_owned(),
+        None => "what is there is not a socket; move it away, or name another path".to_owned(),
+    }
 }
 
 fn sentence(process: u32) -> String {

@@ -4,11 +4,12 @@ use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use toolcell_policy::quantity::show_bytes;
 use toolcell_sandbox::remove_abandoned_drafts;
 
 use super::pinned::Lock;
 use crate::files::blocking_files;
-use crate::files::file::{folder_of, read_bounded, write_whole};
+use crate::files::file::{self, Unreadable, folder_of, write_whole};
 
 /// The file's extension. The lock of `toolcell.toml` is `toolcell.lock`.
 const EXTENSION: &str = "lock";
@@ -27,6 +28,12 @@ pub enum LockError {
         path: PathBuf,
         /// Reason.
         problem: String,
+    },
+    /// It has more bytes than a lock may have, or would have.
+    #[error("{} is larger than {}, the most that a lock may be", path.display(), show_bytes(BYTES_MAX))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
     },
     /// It is not a valid lock.
     #[error("{} is not a lock file, or was damaged: {problem}", path.display())]
@@ -61,6 +68,7 @@ impl LockError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Unreadable { .. } => "it must be a file that this user can read",
+            Self::TooLarge { .. } => "divide the components among several manifests: each has a lock of its own",
             Self::Corrupt { .. } => {
                 "take it from version control again, or write it anew with `toolcell lock` and read what differs"
             }
@@ -110,8 +118,10 @@ pub fn read(lock: &LockPath) -> Result<Option<Lock>, LockError> {
     {
         return Ok(None);
     }
-    let unreadable = |problem| LockError::Unreadable { path: path.to_owned(), problem };
-    let bytes = read_bounded(path, BYTES_MAX).map_err(unreadable)?;
+    let bytes = file::read(path, BYTES_MAX).map_err(|problem| match problem {
+        Unreadable::TooLarge { .. } => LockError::TooLarge { path: path.to_owned() },
+        Unreadable::Otherwise(problem) => LockError::Unreadable { path: path.to_owned(), problem },
+    })?;
     let corrupt = |problem| LockError::Corrupt { path: path.to_owned(), problem };
     let text = String::from_utf8(bytes).map_err(|_| corrupt("not UTF-8 text".to_owned()))?;
     let parsed = Lock::parse(&text).map_err(corrupt)?;
@@ -131,7 +141,7 @@ pub fn write(place: &LockPath, lock: &Lock) -> Result<(), LockError> {
     let text = lock.text(&place.manifest);
     // A longer one could not be read again.
     if text.len() as u64 > BYTES_MAX {
-        return Err(unwritable(io::Error::other(format!("it would have more than {BYTES_MAX} bytes"))));
+        return Err(LockError::TooLarge { path });
     }
     write_whole(&path, text.as_bytes()).map_err(unwritable)
 }
@@ -146,6 +156,7 @@ pub fn remove_drafts(path: &Path) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lock::PinnedComponent;
 
     const MANIFEST: &str = "toolcell.toml";
 
@@ -180,7 +191,19 @@ mod tests {
         let own = path_beside(&folder.path().join(MANIFEST));
         fs::write(&*own, format!("x = [{}]", "[],".repeat(3 << 20))).unwrap();
         let error = read(&own).unwrap_err();
-        assert!(matches!(error, LockError::Unreadable { .. }), "{error}");
+        assert!(matches!(error, LockError::TooLarge { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_lock_that_could_not_be_read_again_is_not_written_and_its_hint_says_what_helps() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = path_beside(&folder.path().join(MANIFEST));
+        let source = "x".repeat(usize::try_from(BYTES_MAX).unwrap());
+        let large = PinnedComponent { source, ..PinnedComponent::default() };
+        let error = write(&own, &Lock { components: [("large".to_owned(), large)].into() }).unwrap_err();
+        assert!(error.to_string().ends_with("is larger than 8MiB, the most that a lock may be"), "{error}");
+        assert_eq!(error.hint(), "divide the components among several manifests: each has a lock of its own");
+        assert!(!own.exists());
     }
 
     #[test]

@@ -1,40 +1,34 @@
-//! Words of commands in hints, ready to paste into a POSIX shell.
+//! Words of commands in hints, and the manifest that this process is about.
+use std::borrow::Cow;
+use std::path::Path;
 
-/// One word of a shell command: unchanged if possible, otherwise quoted.
-#[must_use]
-pub fn word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=@%+,".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => quoted(text),
-    }
+use parking_lot::RwLock;
+use toolcell_policy::shell::of_manifest;
+pub use toolcell_policy::shell::{COMMANDS_OF_MANIFEST, MANIFEST, manifest_words, quoted, word};
+
+/// The manifest that texts of this process name, as the command line has it; empty where commands
+/// find it without.
+static NAMED: RwLock<String> = RwLock::new(String::new());
+
+/// From now on, commands in texts of this process name this manifest, unless it is the one of the
+/// current folder.
+pub fn name_manifest(manifest: &Path) {
+    let is_default = match (manifest.canonicalize(), Path::new(MANIFEST).canonicalize()) {
+        (Ok(named), Ok(default)) => named == default,
+        _ => false,
+    };
+    *NAMED.write() = if is_default { String::new() } else { manifest.to_string_lossy().into_owned() };
 }
 
-/// Quotes a text, so that a shell takes it as one word.
+/// ` --manifest FILE` for a command about the manifest of this process; empty where commands find
+/// it without.
 #[must_use]
-pub fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+pub fn named_words() -> String {
+    manifest_words(&NAMED.read())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_reads_each_word_as_the_text_that_it_was() {
-        for (text, written) in [
-            ("/srv/tools/toolcell.toml", "/srv/tools/toolcell.toml"),
-            ("it's a clone", r"'it'\''s a clone'"),
-            ("$(id)`id`\"\\", "'$(id)`id`\"\\'"),
-            ("~/tools", "'~/tools'"),
-            ("größe", "'größe'"),
-            ("", "''"),
-        ] {
-            assert_eq!(word(text), written);
-            for word in [word(text), quoted(text)] {
-                let printed = std::process::Command::new("sh").args(["-c", &format!("printf %s {word}")]).output();
-                assert_eq!(String::from_utf8(printed.unwrap().stdout).unwrap(), text, "{word}");
-            }
-        }
-    }
+/// A text for people, in which commands name the manifest of this process.
+#[must_use]
+pub fn named(text: &str) -> Cow<'_, str> {
+    of_manifest(text, &NAMED.read())
 }

@@ -12,11 +12,13 @@
 //! | that the service manager gave the process | also members of its group, where its mode lets them in |
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use rustix::io::FdFlags;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use toolcell_sandbox::ComponentDigest;
 
 use crate::machine::user_folder;
@@ -101,7 +103,8 @@ impl SocketPaths {
         let listings = folders.filter(|folder| is_trusted(folder)).map(fs::read_dir);
         let entries = listings.flatten().flatten().flatten();
         let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| self.has(name)));
-        let mut paths: Vec<PathBuf> = named.map(|entry| entry.path()).filter(|path| !remove_if_dead(path)).collect();
+        let sockets = named.map(|entry| entry.path()).filter(|path| is_socket(path));
+        let mut paths: Vec<PathBuf> = sockets.filter(|path| !remove_if_dead(path)).collect();
         paths.sort();
         paths
     }
@@ -157,9 +160,62 @@ fn name_of(path: &Path) -> Option<String> {
     digest.strip_prefix("sha256:").and_then(|digits| digits.get(..NAME_CHARS)).map(str::to_owned)
 }
 
-/// Removes a socket without a listener, if this user may. True if it has none.
+/// Connects to a socket. Fails instead of waiting where a stopped process has let its queue of
+/// connections fill up.
+///
+/// # Errors
+/// As the system says; [`io::ErrorKind::WouldBlock`] if the queue is full.
+pub fn connect(path: &Path) -> io::Result<UnixStream> {
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(true)?;
+    rustix::net::connect(&stream, &SocketAddrUnix::new(path)?)?;
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+/// The file of a socket that this process listens on. When dropped, it is removed, unless another
+/// file has taken its place.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl SocketFile {
+    /// The file that this process has just made at this path.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn made_at(path: PathBuf) -> io::Result<Self> {
+        let metadata = fs::symlink_metadata(&path)?;
+        Ok(Self { path, device: metadata.dev(), inode: metadata.ino() })
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let found = fs::symlink_metadata(&self.path);
+        if found.is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode)) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// True if a socket is at this path itself, and not behind a link.
+pub fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
+/// Removes a socket without a listener, if this user may. True if a new one may take the path.
+/// Files of other kinds and links stay: connecting to them is refused as well.
 pub fn remove_if_dead(path: &Path) -> bool {
-    match UnixStream::connect(path) {
+    if !is_socket(path) {
+        return fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    }
+    match connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             let _ = fs::remove_file(path);
             true
@@ -236,6 +292,45 @@ mod tests {
         assert_eq!(place.running(), running, "by either digest");
         assert!(!own.exists());
         assert!(other.exists(), "another manifest's is not touched");
+    }
+
+    #[test]
+    fn only_sockets_without_a_listener_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::write(at("file"), "precious").unwrap();
+        drop(UnixListener::bind(at("dead")).unwrap());
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("dead"), at("link-to-socket")).unwrap();
+        std::os::unix::fs::symlink(at("nothing"), at("dangling")).unwrap();
+        let _listener = UnixListener::bind(at("alive")).unwrap();
+        for kept in ["file", "link", "link-to-socket", "dangling", "alive"] {
+            assert!(!remove_if_dead(&at(kept)), "{kept}");
+            assert!(fs::symlink_metadata(at(kept)).is_ok(), "{kept}");
+        }
+        assert_eq!(fs::read_to_string(at("file")).unwrap(), "precious");
+        assert!(remove_if_dead(&at("dead")) && !at("dead").exists());
+        assert!(remove_if_dead(&at("dead")), "nothing is there");
+        let place = place(root.path());
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(at("0123-abcd-7.sock"), "not a process").unwrap();
+        assert_eq!(place.running(), [""; 0].map(PathBuf::from));
+        assert!(at("0123-abcd-7.sock").exists());
+    }
+
+    #[test]
+    fn a_socket_file_is_removed_by_its_own_process_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("socket");
+        let _first = UnixListener::bind(&path).unwrap();
+        let own = SocketFile::made_at(path.clone()).unwrap();
+        // Kept under another name, so that its inode is not used again.
+        fs::rename(&path, root.path().join("moved")).unwrap();
+        let _second = UnixListener::bind(&path).unwrap();
+        drop(own);
+        assert!(path.exists(), "another process listens there");
+        drop(SocketFile::made_at(path.clone()).unwrap());
+        assert!(!path.exists());
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub fn open_audit(file: Option<&Path>, policy: &AuditPolicy, folder: &Path) -> R
     if opened.torn_bytes > 0 {
         tracing::warn!("the audit ended in half a record; {} bytes were cut off", opened.torn_bytes);
     }
-    Ok(sink.telling(|error| tracing::error!("calls go on without a record: {error}")))
+    Ok(sink.telling(|error| tracing::error!("calls go on without a record, as the audit cannot be written: {error}")))
 }
 
 fn kept_as(policy: &AuditPolicy) -> Settings {

@@ -1,9 +1,9 @@
 //! Denied requests of tools, each written to a file once, to suggest rules. It allows nothing.
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use serde_json::json;
@@ -35,8 +35,7 @@ struct AttemptLog {
 impl Observation {
     /// Appends to a file, or creates it.
     pub fn open(path: PathBuf) -> Result<Self, StartError> {
-        let opened = OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(&path);
-        let file = opened
+        let file = open(&path)
             .map_err(|error| StartError::refused(format!("the observation cannot be written: {}", plain(&error))))?;
         Ok(Self { path, log: Mutex::new(AttemptLog { file, attempts: HashSet::new(), failed: false }) })
     }
@@ -69,5 +68,32 @@ impl Observation {
     /// Number of different attempts.
     pub fn count(&self) -> usize {
         self.log.lock().attempts.len()
+    }
+}
+
+/// Opens a regular file or a character device. A FIFO without a reader would hold up the start, and
+/// a full one every call; reading as well keeps the opening itself from waiting.
+fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).append(true).create(true).mode(FILE_MODE).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() || kind.is_char_device() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifo_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("tried.jsonl");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let Err(error) = Observation::open(fifo) else { unreachable!("it was opened") };
+        assert!(error.to_string().contains("it is not a regular file"), "{error}");
+        assert!(Observation::open("/dev/null".into()).is_ok());
+        assert!(Observation::open(folder.path().join("new.jsonl")).is_ok());
     }
 }

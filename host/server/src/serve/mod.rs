@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Handle;
 use toolcell_mcp::Host as _;
 use toolcell_mcp::stdio::{StdioEnd, StdioError};
-use toolcell_policy::{ConsolePolicy, Manifest};
+use toolcell_policy::{ConsolePolicy, Manifest, StartRule};
 use toolcell_sandbox::SLOT_RESETS;
 use toolcell_shared::{EmbeddedBus, Tasks as _};
 
@@ -167,7 +167,7 @@ impl Server {
             tracing::error!("left out: {}", component.problem);
         }
         check_lock(&opened, &catalog, services.log.as_ref());
-        raise_walls(&catalog, &machine, services.log.as_ref())?;
+        raise_walls(&catalog, manifest.server().start(), &machine, services.log.as_ref())?;
         services.observation = options.observe.clone().map(Observation::open).transpose()?.map(Arc::new);
         let mut transport = Transport::open(&opened.path, &options, &manifest, &machine)?;
         services.traces = manifest.traces().map(|policy| Traces::start(policy, transport.name())).transpose()?;
@@ -180,7 +180,7 @@ impl Server {
             transport.reach_replicas(state, Arc::clone(bus), &machine)?;
             let sets = ReplicatedSets::start(key.clone(), Arc::clone(state), Arc::clone(bus), runtime);
             let sets = sets.ok_or_else(|| StartError::refused("[state]: the machine gives no random numbers"))?;
-            transport.share_revoked(&sets);
+            transport.share_revoked(&sets, &folder.join(manifest.server().state()));
             services.consents.share(&sets);
             machine.sandboxes.iter().for_each(|sandboxes| sandboxes.share_ends(&sets));
             services.state = Arc::clone(state);
@@ -352,13 +352,22 @@ fn activity(
     Ok(Arc::new(activity))
 }
 
-/// Starts the sandbox processes, if the manifest wants them, and reports which walls stand.
-fn raise_walls(catalog: &Catalog, machine: &Machine, log: &dyn OperatorLog) -> Result<(), StartError> {
+/// Starts the sandbox processes, if the manifest wants them, and reports which walls stand. Unless
+/// all have to work, a group whose process does not start keeps no other from being served.
+fn raise_walls(catalog: &Catalog, rule: StartRule, machine: &Machine, log: &dyn OperatorLog) -> Result<(), StartError> {
     let Some(sandboxes) = &machine.sandboxes else { return Ok(()) };
     // If every wall is required, a process without one does not start.
-    if let Err(refused) = machine.runtime.block_on(catalog.walled.start()) {
-        machine.check_sandboxes()?;
-        return Err(StartError::refused(refused));
+    let ahead = machine.runtime.block_on(catalog.walled.start(|_| rule == StartRule::WhatWorks));
+    let problems = ahead.and_then(|ahead| match ahead.problems.first() {
+        Some(problem) if ahead.started == 0 => Err(problem.clone()),
+        _ => Ok(ahead.problems),
+    });
+    match problems {
+        Ok(problems) => problems.iter().for_each(|problem| tracing::error!("{problem}; each call tries again")),
+        Err(refused) => {
+            machine.check_sandboxes()?;
+            return Err(StartError::refused(refused));
+        }
     }
     log.announce(&sandboxes.log());
     Ok(())
@@ -378,19 +387,23 @@ fn check_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
         return;
     }
     match lock::read(&path) {
-        Ok(None) => tracing::info!("nothing is pinned: there is no {}; `toolcell lock` writes it", path.display()),
+        Ok(None) => {
+            let text = format!("nothing is pinned: there is no {}; `toolcell lock` writes it", path.display());
+            tracing::info!("{}", shell::named(&text));
+        }
         Ok(Some(locked)) => {
             let drifts = lock::drift(&locked, &Lock::of(catalog));
             let names: Vec<&str> = drifts.iter().map(|drift| drift.component.as_str()).collect();
             if !names.is_empty() {
                 let names = names.join(", ");
-                tracing::warn!(
+                let text = format!(
                     "not as {} pins it: {names}; `toolcell diff` says how, --locked would not serve it",
                     path.display()
                 );
+                tracing::warn!("{}", shell::named(&text));
             }
         }
-        Err(error) => tracing::warn!("{error}; {}", error.hint()),
+        Err(error) => tracing::warn!("{error}; {}", shell::named(error.hint())),
     }
 }
 

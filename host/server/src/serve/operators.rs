@@ -43,11 +43,9 @@ pub(super) fn open(
     let authenticator = match checks.transport.authenticator() {
         Some(authenticator) => Some(Arc::clone(authenticator)),
         None => {
-            let opened = http::authenticator(manifest, checks.folder, &mut console.polling);
-            let opened =
-                opened.map_err(|problem| StartError::refused(problem.message).hint_if(problem.hint))?.map(Arc::new);
+            let opened = http::authenticator(manifest, checks.folder, &mut console.polling)?.map(Arc::new);
             if let (Some(authenticator), Some(sets)) = (&opened, checks.replicated_sets) {
-                authenticator.share(sets);
+                authenticator.share(sets, &checks.folder.join(manifest.server().state()));
             }
             opened
         }

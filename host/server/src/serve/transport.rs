@@ -43,8 +43,7 @@ impl Transport {
         let folder = folder_of(path);
         let insecure_public = options.insecure_public;
         let settings = http::HttpSettings { address, insecure_public, manifest, folder: &folder };
-        let bound = http::open(&settings, machine.runtime.handle())
-            .map_err(|problem| StartError::refused(problem.message).hint_if(problem.hint))?;
+        let bound = http::open(&settings, machine.runtime.handle())?;
         Ok(Self::Http { bound: Box::new(bound), shutdown: web::HttpShutdown::default() })
     }
 
@@ -64,10 +63,10 @@ impl Transport {
         Ok(())
     }
 
-    /// Shares revoked tokens with other replicas.
-    pub(super) fn share_revoked(&self, sets: &Arc<ReplicatedSets>) {
+    /// Shares revoked tokens with other replicas. What they know is kept in the folder `state`.
+    pub(super) fn share_revoked(&self, sets: &Arc<ReplicatedSets>, state: &Path) {
         if let Self::Http { bound, .. } = self {
-            bound.authenticator.iter().for_each(|authenticator| authenticator.share(sets));
+            bound.authenticator.iter().for_each(|authenticator| authenticator.share(sets, state));
         }
     }
 

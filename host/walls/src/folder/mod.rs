@@ -12,7 +12,7 @@ mod counts;
 mod facts;
 mod remove;
 
-pub use amount::{Amount, Counted, count, file, folder};
+pub use amount::{Amount, file, folder};
 pub use counts::Counts;
 pub use facts::{Facts, FileTime, Identity};
 pub use remove::remove;

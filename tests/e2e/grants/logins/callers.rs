@@ -596,6 +596,14 @@ fn a_login_ends_with_the_right_of_its_caller_at_a_reload_and_at_a_start() {
     assert_eq!(run(&["call", "echo", "{\"text\":\"on\"}"]).code(), 0);
     assert_eq!(sealed_in(&folder), 1);
     assert_eq!(run(&["logins", "list"]).succeeded(), "notes of ann: the manifest has no such login\n");
+    // A store that cannot be used is at fault, and not the host.
+    let callers = folder.path().join(".toolcell/logins/callers");
+    let aside = folder.path().join("aside");
+    std::fs::rename(&callers, &aside).unwrap();
+    std::fs::write(&callers, "").unwrap();
+    let _ = run(&["logins", "revoke", "notes", "--caller", "ann"]).failed_with(1);
+    std::fs::remove_file(&callers).unwrap();
+    std::fs::rename(&aside, &callers).unwrap();
     let removed = run(&["logins", "revoke", "notes", "--caller", "ann"]);
     assert_eq!(removed.succeeded(), "the login notes of ann is removed\n");
     assert!(removed.stderr.contains("did not take the tokens back"), "{removed:?}");

@@ -22,9 +22,9 @@ use toolcell_sandbox::ShapeName;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::lock;
 use toolcell_server::machine::Machine;
-use toolcell_server::{ManifestFile, OpenOptions};
+use toolcell_server::{ManifestFile, OpenOptions, shell};
 
-use crate::args::{AddArgs, Consent, manifest_words};
+use crate::args::{AddArgs, Consent};
 use crate::commands::inspect::{self, Inspected};
 use crate::commands::metadata::{self, Offer};
 use crate::commands::registries::{EMPTY, left_out_json, left_out_lines};
@@ -286,21 +286,23 @@ impl Addition {
             let locked = WrittenLock { path: lock::path_beside(manifest), before: None, after: None };
             terminal::print(&inspect::json_text(&self.json(&locked, manifest)))?;
         }
-        terminal::eprint(&format!(
+        let text = format!(
             "{}: {} is added, and a secret has no value yet\n\nhint: `{command}` asks for it; then `toolcell lock` pins the component\n",
             manifest.display(),
             self.name
-        ));
+        );
+        terminal::eprint(&shell::named(&text));
         Ok(Exit::Done)
     }
 
     fn print_next(&self, args: &AddArgs, locked: &WrittenLock) {
         let path = args.manifest.manifest.as_path();
         let manifest = path.display();
-        terminal::eprint(&match &locked.after {
+        let added = match &locked.after {
             Some(_) => format!("{manifest}: {} is added, and pinned in {}\n", self.name, locked.path.display()),
             None => format!("{manifest}: {} is added; `toolcell lock` pins it\n", self.name),
-        });
+        };
+        terminal::eprint(&shell::named(&added));
         let commands = requested_permissions::commands(&self.name, &args.manifest.manifest, &self.inspected.requested);
         if !commands.is_empty() {
             terminal::eprint(&format!(
@@ -308,15 +310,11 @@ impl Addition {
             ));
         } else if let Some(bridge) = &self.found.bridge {
             let first = bridge.login_command(path).map_or_else(String::new, |command| format!("`{command}` logs in, "));
-            terminal::eprint(&format!(
-                "\nhint: {first}`toolcell list{}` shows its tools, `toolcell call` calls one\n",
-                manifest_words(path)
-            ));
+            let text = format!("\nhint: {first}`toolcell list` shows its tools, `toolcell call` calls one\n");
+            terminal::eprint(&shell::named(&text));
         } else if let Some(need) = self.inspected.needs.asked.first() {
-            terminal::eprint(&format!(
-                "\nhint: allow it something with `toolcell grant {} \"{}\"`\n",
-                self.name, need.right
-            ));
+            let text = format!("\nhint: allow it something with `toolcell grant {} \"{}\"`\n", self.name, need.right);
+            terminal::eprint(&shell::named(&text));
         }
     }
 

@@ -140,7 +140,7 @@ fn of_package(args: &AddArgs, text: &str, folder: &Path) -> Result<FoundComponen
 fn pulled(registries: &Registries<'_>, reference: Reference) -> Result<FoundComponent, Failure> {
     let reference = pinned(registries, reference)?;
     let pulled = pull(registries, &reference)?;
-    let name = component_name(Path::new(reference.repository().rsplit('/').next().unwrap_or_default()));
+    let name = component_name(Path::new(&reference.to_string()));
     let signers = signers(&pulled);
     let shown = reference.to_string();
     let place = ServedFrom::Store(shown.clone());

@@ -12,7 +12,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use toolcell_audit::{Archive, Chain};
+use toolcell_policy::Manifest;
 use toolcell_server::catalog::folder_of;
+use toolcell_server::file::plain;
 
 use crate::args::{AUDIT, AuditArgs, AuditCommand, AuditFileArg, MANIFEST};
 use crate::exit::{Exit, Failure};
@@ -20,6 +22,9 @@ use crate::{manifest, terminal};
 
 /// Bytes of a record up to its time: its number, a hash and the time.
 const HEAD_BYTES_MAX: usize = 192;
+
+/// The advice where the manifest does not say which audit is meant.
+const NAME_AUDIT: &str = "name the audit itself after the command, such as audit.jsonl";
 
 /// Runs one of its commands.
 pub fn run(args: &AuditArgs) -> anyhow::Result<Exit> {
@@ -39,8 +44,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The audit of a command: the named one, or the manifest's, or the default one where no manifest
-/// was named and there is none.
+/// The audit of a command: the named one, or [`of`] the manifest, or the default one where no
+/// manifest was named and there is none.
 fn named(arg: &AuditFileArg) -> Result<PathBuf, Failure> {
     let path = &arg.manifest.manifest;
     if let Some(file) = &arg.file {
@@ -50,10 +55,20 @@ fn named(arg: &AuditFileArg) -> Result<PathBuf, Failure> {
     if path == Path::new(MANIFEST) && is_missing() {
         return Ok(PathBuf::from(AUDIT));
     }
-    let hint = "name the audit itself after the command, such as audit.jsonl";
-    let manifest = manifest::checked(path).map_err(|problem| Failure::at_fault(problem, hint))?;
-    let audit = manifest.audit().file().map(|file| folder_of(path).join(file));
-    Ok(audit.unwrap_or_else(|| PathBuf::from(AUDIT)))
+    let manifest = manifest::checked(path).map_err(|problem| Failure::at_fault(problem, NAME_AUDIT))?;
+    of(&manifest, path).ok_or_else(|| keeps_none(path))
+}
+
+/// The audit that a manifest names. Where it names none, the manifest of the current folder has the
+/// default one there; `audit.jsonl` of the current folder is not that of a manifest elsewhere.
+pub(in crate::commands) fn of(manifest: &Manifest, path: &Path) -> Option<PathBuf> {
+    let named = manifest.audit().file().map(|file| folder_of(path).join(file));
+    named.or_else(|| (path == Path::new(MANIFEST)).then(|| PathBuf::from(AUDIT)))
+}
+
+/// Failure: the manifest at this path names no audit, and neither does the command.
+pub(in crate::commands) fn keeps_none(path: &Path) -> Failure {
+    Failure::at_fault(format!("{} keeps no audit", path.display()), NAME_AUDIT)
 }
 
 /// Runs this for each chain of an audit: one for each concurrent process. Returns the first exit
@@ -94,7 +109,7 @@ pub(in crate::commands) fn unreadable(file: &Path, error: &io::Error) -> Failure
         }
         _ => "",
     };
-    Failure::at_fault(format!("{}: {error}", file.display()), hint)
+    Failure::at_fault(format!("{}: {}", file.display(), plain(error)), hint)
 }
 
 /// Reports lines that are not records.

@@ -10,12 +10,13 @@ use toolcell_policy::{ANY_FOLDER, Ask, Capability, Denial, Reason, Source, parse
 use toolcell_server::catalog::folder_of;
 use toolcell_server::{ManifestFile, shell};
 
+use crate::args::{MANIFEST, manifest_words};
 use crate::commands::grant::grant;
 use crate::edit::rights;
 use crate::sketch;
 
-/// The default manifest of commands.
-const MANIFEST_DEFAULT: &str = "toolcell.toml";
+/// Begins the name of a prompt, where people name what they call.
+const PROMPT: &str = "prompt/";
 
 /// Where the rights of a call are defined.
 pub enum RightsPlace<'a> {
@@ -70,12 +71,20 @@ pub fn footnote(denials: &[Denial], place: &RightsPlace<'_>, tool: &str) -> Stri
     let Some(first) = asked.first() else { return String::new() };
     let more = if asked.len() > 1 { format!(" and {} more", asked.len() - 1) } else { String::new() };
     let explain = match place {
-        RightsPlace::Manifest { path, .. } if *path == Path::new(MANIFEST_DEFAULT) => {
-            format!("; see `toolcell policy explain {tool} {}`", shell::word(first))
+        RightsPlace::Manifest { path, .. } => {
+            let tool = explained(denials, tool);
+            format!("; see `toolcell policy explain {tool} {}{}`", shell::word(first), manifest_words(path))
         }
-        RightsPlace::Manifest { .. } | RightsPlace::CommandLine => String::new(),
+        RightsPlace::CommandLine => String::new(),
     };
     format!("\nnote: also denied, and the answer does not speak of it: {first}{more}{explain}\n")
+}
+
+/// The name by which `policy explain` finds the tool: prompts have one of their component.
+fn explained(denials: &[Denial], tool: &str) -> String {
+    let subject = denials.first().map(Denial::subject).filter(|_| tool.starts_with(PROMPT));
+    let own = subject.and_then(|subject| Some(format!("{}/{}", subject.component(), subject.tool()?)));
+    shell::word(&own.unwrap_or_else(|| tool.to_owned()))
 }
 
 /// An answer's text without the denials that the hints repeat.
@@ -180,7 +189,7 @@ fn command(denial: &Denial, path: &Path, text: &str) -> Option<String> {
     parse(&Source { name, text: &edited }).ok()?;
     let make = wanted.mount.as_ref().map_or(Some(String::new()), |mount| mount.made_in(&folder_of(path)))?;
     let make = if make.is_empty() { make } else { format!("{make} && ") };
-    let manifest = if name == MANIFEST_DEFAULT { String::new() } else { format!(" -m {}", shell::word(name)) };
+    let manifest = if name == MANIFEST { String::new() } else { format!(" -m {}", shell::word(name)) };
     Some(format!("{make}toolcell grant {component}{manifest} {}", shell::word(&wanted.right)))
 }
 
@@ -288,6 +297,12 @@ hint: add to [components.fetch.network]: private = [\"127.0.0.1:8080\"]
         let explain = "; see `toolcell policy explain fetch 'read /a'`";
         assert_eq!(footnote(&denials, &place, "fetch"), format!("{text}{explain}\n"));
         assert_eq!(footnote(&denials, &RightsPlace::CommandLine, "fetch"), format!("{text}\n"));
+        let explain = "; see `toolcell policy explain fetch 'read /a' --manifest '../a b/c.toml'`";
+        assert_eq!(footnote(&denials, &manifest("../a b/c.toml"), "fetch"), format!("{text}{explain}\n"));
+        // A prompt has another name for `policy explain`.
+        let review = Grants::sealed("fetch", Some("prompt/review"));
+        let denial = [review.file(FileAccess::Read, "/a").unwrap_err()];
+        assert!(footnote(&denial, &place, "prompt/review").contains("explain fetch/prompt/review 'read /a'`"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcell_mcp::sanitize;
-use toolcell_server::{ManifestFile, OpenOptions, Opened, Ready, login};
+use toolcell_server::{ManifestFile, OpenOptions, Opened, Ready, login, shell};
 
 use super::warnings::ToolWarnings;
 use crate::args::{CheckArgs, SketchRights};
@@ -20,6 +20,7 @@ use crate::terminal;
 /// Checks and reports.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let path = args.file.as_deref().unwrap_or(&args.manifest.manifest);
+    shell::name_manifest(path);
     let file = match file(args, path) {
         Ok(file) => file,
         Err(problem) => {
@@ -27,7 +28,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
                 let problems = [json!({"severity": "error", "code": "manifest::unreadable", "message": problem})];
                 terminal::print(&format!("{:#}\n", json!({"ok": false, "problems": problems})))?;
             } else {
-                terminal::error(&problem, Some("name the manifest: toolcell check FILE"));
+                terminal::error(&problem, Some("name the manifest after the command"));
             }
             return Ok(Exit::AtFault);
         }

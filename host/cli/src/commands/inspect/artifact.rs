@@ -9,6 +9,7 @@ use toolcell_registry::{Attached, Manifest, StoredComponent};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::machine::Machine;
 use toolcell_server::registries::{LeftOut, Registries};
+use toolcell_server::shell;
 use toolcell_server::trust::{Signed, claimed_kind};
 
 use super::{inspect, json_text};
@@ -50,7 +51,7 @@ pub(super) fn run(args: &InspectArgs, written: &str) -> anyhow::Result<Exit> {
             [
                 ("ok", json!(false)),
                 ("problem", json!(fault.problem)),
-                ("hint", json!(fault.hint().unwrap_or_default())),
+                ("hint", json!(shell::named(fault.hint().unwrap_or_default()))),
             ]
             .map(|(name, value)| (name.to_owned(), value)),
         );

@@ -27,9 +27,9 @@ pub fn run(args: &FuzzArgs) -> anyhow::Result<Exit> {
         listed::check_tool(&checked.file, component, tool)?;
     }
     let mut read = ReadEvidence::default();
-    let audit = args.audit.clone().unwrap_or_else(|| checked.audit());
+    let audit = args.audit.clone().or_else(|| checked.audit());
     // Without evidence, all that a rule allows counts.
-    if args.audit.is_some() || audit.exists() {
+    if let Some(audit) = audit.filter(|audit| args.audit.is_some() || audit.exists()) {
         read.audit(&audit)?;
     }
     read.recordings(&checked.recordings());

@@ -11,7 +11,8 @@ use toolcell_server::catalog::folder_of;
 use toolcell_server::{CodeCacheOptions, ManifestFile};
 
 use super::evidence::ReadEvidence;
-use crate::args::{AUDIT, SuggestArgs};
+use crate::args::SuggestArgs;
+use crate::commands::audit;
 use crate::commands::registries::read_manifest;
 use crate::commands::replay::recordings_of;
 use crate::edit::{self, apply_or_report, unified};
@@ -35,10 +36,9 @@ impl CheckedManifest {
         Ok(Self { file, manifest })
     }
 
-    /// The audit that the manifest names, or the default one.
-    pub fn audit(&self) -> PathBuf {
-        let named = self.manifest.audit().file();
-        named.map_or_else(|| PathBuf::from(AUDIT), |file| folder_of(self.file.path()).join(file))
+    /// The audit that the manifest names, or the default one of the current folder's manifest.
+    pub fn audit(&self) -> Option<PathBuf> {
+        audit::of(&self.manifest, self.file.path())
     }
 
     /// The folder of recordings that the manifest names, or the default one.
@@ -55,20 +55,22 @@ impl CheckedManifest {
 /// Prints the difference, or writes it.
 pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
     let checked = CheckedManifest::read(&args.manifest.manifest)?;
-    let audit = args.file.clone().unwrap_or_else(|| checked.audit());
+    let audit = args.file.clone().or_else(|| checked.audit());
     let mut read = ReadEvidence::of_days(args.days);
     // Files of uses may be all the evidence there is.
     let recordings = checked.recordings();
     let is_only = args.uses.is_empty() && !recordings.is_dir();
-    if args.file.is_some() || is_only || audit.exists() {
-        read.audit(&audit)?;
+    match &audit {
+        Some(audit) if args.file.is_some() || is_only || audit.exists() => read.audit(audit)?,
+        None if is_only => return Err(audit::keeps_none(checked.file.path()).into()),
+        _ => {}
     }
     read.recordings(&recordings);
     read.all_uses_of(&args.uses)?;
     if read.exit != Exit::Done {
         return Ok(Exit::AtFault);
     }
-    check_covered(&read, args.days, &audit)?;
+    check_covered(&read, args.days, audit.as_deref())?;
     leave_out_unknown(&checked, &mut read)?;
     let folder = folder_of(checked.file.path());
     let is_folder = |path: &str| is_plain_folder(&folder, path);
@@ -106,7 +108,7 @@ fn leave_out_unknown(checked: &CheckedManifest, read: &mut ReadEvidence) -> anyh
 
 /// Checks that the evidence is as old as it is asked for: what is used once a month seems unused
 /// for a week.
-fn check_covered(read: &ReadEvidence, days: u32, audit: &Path) -> Result<(), Failure> {
+fn check_covered(read: &ReadEvidence, days: u32, audit: Option<&Path>) -> Result<(), Failure> {
     if read.is_covered() {
         return Ok(());
     }
@@ -115,7 +117,10 @@ fn check_covered(read: &ReadEvidence, days: u32, audit: &Path) -> Result<(), Fai
             "the evidence begins at {}, which is not {days} days ago: a grant that is used more rarely would seem unused",
             sanitize::line(begins)
         ),
-        None => format!("{} has no records", audit.display()),
+        None => match audit {
+            Some(audit) => format!("{} has no records", audit.display()),
+            None => "there are no records".to_owned(),
+        },
     };
     Err(Failure::at_fault(
         problem,

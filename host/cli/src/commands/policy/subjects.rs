@@ -12,7 +12,7 @@ use toolcell_server::catalog::arguments::{AskedCall, explain_call};
 use crate::args::CodeCacheArgs;
 use crate::commands::registries::read_manifest;
 use crate::exit::{Exit, Failure};
-use crate::listed;
+use crate::listed::{self, Unlisted};
 use crate::terminal;
 
 /// A checked manifest. A component is only loaded if a name requires it.
@@ -47,7 +47,7 @@ impl<'a> Subjects<'a> {
     }
 
     /// Grants of a tool, by its name for clients or as `COMPONENT/TOOL`; or of a component by its
-    /// name.
+    /// name; or of its resources as `resources/COMPONENT`.
     pub fn grants(&mut self, name: &str) -> anyhow::Result<Option<Arc<Grants>>> {
         if let Some(NamedTool { component, own }) = self.found(name)? {
             return Ok(self.manifest.component(&component).map(|component| component.tool_grants(&own)));
@@ -55,12 +55,18 @@ impl<'a> Subjects<'a> {
         Ok(self.manifest.component(name).map(|component| Arc::clone(component.grants())))
     }
 
-    /// The tool that clients see by this name, or that is `COMPONENT/TOOL`. Where the component
-    /// cannot be loaded, any tool may be its own.
+    /// The tool that clients see by this name, or that is `COMPONENT/TOOL`; or what records name
+    /// `resources/COMPONENT`. Where the component cannot be loaded, any tool may be its own.
     fn found(&mut self, name: &str) -> anyhow::Result<Option<NamedTool>> {
         if let Some((component, own)) = name.split_once('/') {
-            let has = self.has(component, own)?;
-            return Ok(has.then(|| NamedTool { component: component.to_owned(), own: own.to_owned() }));
+            if self.has(component, own)? {
+                return Ok(Some(NamedTool { component: component.to_owned(), own: own.to_owned() }));
+            }
+            let unlisted = listed::unlisted(name).filter(|found| self.manifest.component(found.component).is_some());
+            return Ok(unlisted.map(|Unlisted { export, component }| NamedTool {
+                component: component.to_owned(),
+                own: export.to_owned(),
+            }));
         }
         let exposed = match self.exposed.take() {
             Some(exposed) => exposed,

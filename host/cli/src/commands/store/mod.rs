@@ -9,7 +9,7 @@ use toolcell_mcp::sanitize;
 use toolcell_policy::quantity::show_bytes;
 use toolcell_registry::{Fault, Listed, Store, StoreError};
 use toolcell_server::catalog::folder_of;
-use toolcell_server::registries;
+use toolcell_server::{registries, shell};
 
 use super::registries::read_manifest;
 use crate::args::{Consent, MANIFEST, StoreArg, StoreArgs, StoreCommand, StoreGcArgs, StoreListArgs};
@@ -95,9 +95,9 @@ fn verify(args: &StoreListArgs) -> anyhow::Result<Exit> {
         for Fault { text, .. } in &faults {
             terminal::error(&sanitize::line(text), None);
         }
-        terminal::eprint(
-            "\nhint: `toolcell store gc` removes what no manifest names, `toolcell pull` fetches the rest anew\n",
-        );
+        let mended = "`toolcell store gc` removes what no manifest names, `toolcell pull` fetches the rest anew";
+        let hint = faults.iter().find_map(|fault| fault.hint).unwrap_or(mended);
+        terminal::eprint(&format!("\nhint: {}\n", shell::named(hint)));
     }
     Ok(if faults.is_empty() { Exit::Done } else { Exit::AtFault })
 }

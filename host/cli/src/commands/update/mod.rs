@@ -11,7 +11,7 @@ use toolcell_policy::{AdvisedFault, Manifest, Reference};
 use toolcell_server::catalog::folder_of;
 use toolcell_server::lock::{self, Drift, Lock, drift};
 use toolcell_server::registries::{self, Pulled, Registries};
-use toolcell_server::{ManifestFile, OpenOptions, Ready};
+use toolcell_server::{ManifestFile, OpenOptions, Ready, shell};
 
 use super::registries::{json_of, left_out_lines, manifest_of, pull, signers};
 use super::remotes;
@@ -182,7 +182,7 @@ impl TagChecks {
 
     fn failed_json(&self) -> Value {
         let failed = self.failed.iter().map(|FailedUpdate { name, source, fault }| {
-            json!({"name": name, "source": source, "problem": fault.problem, "hint": fault.hint()})
+            json!({"name": name, "source": source, "problem": fault.problem, "hint": fault.hint().map(shell::named)})
         });
         failed.collect()
     }
@@ -194,7 +194,7 @@ impl TagChecks {
         let mut json = json!({"ok": self.failed.is_empty(), "updated": updated});
         if let (Some(first), Some(members)) = (self.failed.first(), json.as_object_mut()) {
             members.insert("problem".to_owned(), format!("{}: {}", first.name, first.fault.problem).into());
-            members.insert("hint".to_owned(), json!(first.fault.hint()));
+            members.insert("hint".to_owned(), json!(first.fault.hint().map(shell::named)));
             members.insert("failed".to_owned(), self.failed_json());
         }
         json

@@ -4,13 +4,17 @@
 //! The compiler follows each value through each block that it lives in, and each loop through the
 //! loops around it. So a function costs its operators, and its blocks times the values that live in
 //! them: operands on the stack, and locals that are written. A local that lives through a loop
-//! costs most, since it is another value in each iteration.
+//! costs most, since it is another value in each iteration. Values that blocks begin with cost all
+//! blocks of the function, so they count by their product.
+use std::collections::HashSet;
+
 use wasmparser::{
     BlockType, ContType, FrameKind, FuncType, FunctionBody, ModuleArity, Operator, Parser, Payload, RefType, SubType,
     TypeRef,
 };
 
 use super::ledger::{Ledger, LoadBound, Refusal, missing};
+use super::references::References;
 
 type Result<T> = std::result::Result<T, Refusal>;
 
@@ -25,6 +29,27 @@ const OPERANDS_PER_UNIT: u64 = 16;
 const BRANCHES_PER_UNIT: u64 = 4;
 /// Units of work of any function, in addition to its code.
 const FUNCTION_WORK: u64 = 256;
+/// Units of work more of each operand and result of a call: 7 µs and 500 bytes.
+const CALL_VALUE_WORK: u64 = 32;
+/// Units of work more of a call through a table or a read from one: 50 µs, since the engine makes
+/// references when they are first used.
+const LAZY_WORK: u64 = 256;
+/// Blocks that such an operator hides, and that a loop does, which asks whether its time is up.
+const HIDDEN_BLOCKS: u64 = 2;
+/// Values that each of them carries into a block: the reference, or the end of its time.
+const HIDDEN_VALUES: u64 = 1;
+/// Values that blocks begin with, times blocks of the function, for one unit. Each pair takes the
+/// compiler some 3 bytes and 10 ns.
+const PAIRS_PER_UNIT: u64 = 16;
+/// Loops inside each other through which a local that is written is one value, as in most code.
+/// Each further loop begins with a value of its own.
+const LOOP_DEPTH: u64 = 16;
+/// Targets of a branch table squared, times the values that go along, for one unit. Each of these
+/// takes the compiler some 6 bytes.
+const TABLE_VALUES_PER_UNIT: u64 = 8;
+/// Units of work of each parameter and result of a function that references may call: 13 µs. The
+/// compiler makes another function of it, which the host calls.
+const TRAMPOLINE_VALUE_WORK: u64 = 64;
 /// Locals that one function may have, by WebAssembly's own rules.
 const LOCALS_MAX: usize = 51_000;
 
@@ -32,7 +57,9 @@ const LOCALS_MAX: usize = 51_000;
 pub(super) fn check(bytes: &[u8], ledger: &mut Ledger) -> Result<()> {
     let mut module = Module::default();
     for payload in Parser::new(0).parse_all(bytes) {
-        match payload? {
+        let payload = payload?;
+        module.references.section(&payload)?;
+        match payload {
             Payload::Version { .. } => module = Module::default(),
             Payload::TypeSection(section) => {
                 for group in section {
@@ -52,6 +79,10 @@ pub(super) fn check(bytes: &[u8], ledger: &mut Ledger) -> Result<()> {
                     module.functions.push(ty?);
                 }
             }
+            Payload::CodeSectionStart { range, .. } => {
+                ledger.offset = range.start;
+                ledger.work(module.trampolines_work(), bytes.len())?;
+            }
             Payload::CodeSectionEntry(body) => {
                 ledger.offset = body.range().start;
                 module.body(&body, bytes.len(), ledger)?;
@@ -70,9 +101,23 @@ struct Module {
     functions: Vec<u32>,
     imported: usize,
     bodies: usize,
+    references: References,
 }
 
 impl Module {
+    /// The work of the functions through which the host calls the module's own, counted once. All
+    /// sections that refer to functions come before the code.
+    fn trampolines_work(&mut self) -> u64 {
+        let references = std::mem::take(&mut self.references);
+        let functions = references.iter().filter_map(|index| usize::try_from(index).ok());
+        let own = functions.filter(|index| *index >= self.imported);
+        let types = own.filter_map(|index| self.sub_type(*self.functions.get(index)?));
+        types.fold(0, |work, ty| {
+            let values = (ty.params().len() + ty.results().len()) as u64;
+            work.saturating_add(FUNCTION_WORK).saturating_add(values.saturating_mul(TRAMPOLINE_VALUE_WORK))
+        })
+    }
+
     fn body(&mut self, body: &FunctionBody<'_>, bytes: usize, ledger: &mut Ledger) -> Result<()> {
         let place = self.imported + self.bodies;
         self.bodies += 1;
@@ -93,6 +138,9 @@ impl Module {
             blocks: 0,
             loops: 0,
             open: 0,
+            loops_open: 0,
+            hidden: 0,
+            carried: 0,
             written: vec![false; locals],
             written_count: 0,
             work: FUNCTION_WORK + (params + results + locals) as u64,
@@ -104,7 +152,7 @@ impl Module {
             let operator = operators.read()?;
             function.operator(&operator, ledger)?;
         }
-        let work = function.work.saturating_add(function.locals_work());
+        let work = function.work.saturating_add(function.locals_work()).saturating_add(function.carried_work());
         ledger.offset = body.range().start;
         ledger.holds(LoadBound::FunctionWork, work)?;
         Ok(ledger.work(work, bytes)?)
@@ -138,6 +186,11 @@ struct Function<'m> {
     loops: u64,
     /// Branches and loops that are open.
     open: u64,
+    loops_open: u64,
+    /// Blocks that the engine adds.
+    hidden: u64,
+    /// Values that blocks begin with, or that a branch takes there.
+    carried: u64,
     written: Vec<bool>,
     written_count: u64,
     work: u64,
@@ -161,6 +214,8 @@ impl Function<'_> {
             return Ok(());
         }
         self.change(arity, ledger)?;
+        let (pops, pushes) = arity.unwrap_or_default();
+        self.moves(operator, pops.into(), pushes.into())?;
         match operator {
             Operator::Unreachable
             | Operator::Br { .. }
@@ -170,6 +225,36 @@ impl Function<'_> {
             | Operator::ReturnCallIndirect { .. } => self.dies(),
             // `br_if` ends the basic block; falling through begins a new one.
             Operator::BrIf { .. } => self.block(ledger)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Counts the values that an operator takes somewhere else: into a function, or into a block.
+    fn moves(&mut self, operator: &Operator<'_>, pops: u64, pushes: u64) -> Result<()> {
+        let values = pops + pushes;
+        match operator {
+            Operator::Call { .. } | Operator::ReturnCall { .. } => self.adds(values * CALL_VALUE_WORK),
+            Operator::CallIndirect { .. } | Operator::ReturnCallIndirect { .. } => {
+                self.adds(values * CALL_VALUE_WORK + LAZY_WORK);
+                self.hides();
+            }
+            Operator::TableGet { .. } => {
+                self.adds(LAZY_WORK);
+                self.hides();
+            }
+            Operator::Br { .. } => self.carries(pops),
+            // One operand decides where to go.
+            Operator::BrIf { .. } => self.carries(pops.saturating_sub(1)),
+            Operator::BrTable { targets } if pops > 1 => {
+                let mut distinct = HashSet::from([targets.default()]);
+                for target in targets.targets() {
+                    distinct.insert(target?);
+                }
+                let targets = distinct.len() as u64;
+                let moved = targets.saturating_mul(targets).saturating_mul(pops - 1);
+                self.adds(moved / TABLE_VALUES_PER_UNIT);
+            }
             _ => {}
         }
         Ok(())
@@ -198,9 +283,11 @@ impl Function<'_> {
         } else {
             let block = self.control.pop().ok_or_else(|| unknown(ledger))?;
             self.open -= u64::from(block.kind != FrameKind::Block);
+            self.loops_open -= u64::from(block.kind == FrameKind::Loop);
             &mut { block }
         };
         self.height = block.base.saturating_add(u64::from(values));
+        self.carries(u64::from(values));
         self.block(ledger)
     }
 
@@ -223,7 +310,12 @@ impl Function<'_> {
         if kind == FrameKind::Block {
             return Ok(());
         }
-        self.loops += u64::from(kind == FrameKind::Loop);
+        if kind == FrameKind::Loop {
+            self.loops += 1;
+            self.loops_open += 1;
+            self.carries(params);
+            self.hides();
+        }
         self.open += 1;
         self.block(ledger)
     }
@@ -243,7 +335,26 @@ impl Function<'_> {
         places.saturating_mul(self.written_count)
     }
 
+    /// The work of the values that blocks begin with, each of which costs every block.
+    fn carried_work(&self) -> u64 {
+        self.blocks.saturating_add(self.hidden).saturating_mul(self.carried) / PAIRS_PER_UNIT
+    }
+
+    fn carries(&mut self, values: u64) {
+        self.carried = self.carried.saturating_add(values);
+    }
+
+    fn hides(&mut self) {
+        self.hidden = self.hidden.saturating_add(HIDDEN_BLOCKS);
+        self.carries(HIDDEN_VALUES);
+    }
+
+    fn adds(&mut self, work: u64) {
+        self.work = self.work.saturating_add(work);
+    }
+
     fn writes(&mut self, local: u32) {
+        self.carries(self.loops_open.saturating_sub(LOOP_DEPTH));
         let written = usize::try_from(local).ok().and_then(|local| self.written.get_mut(local));
         if let Some(written @ false) = written {
             *written = true;

@@ -20,6 +20,8 @@ pub enum LoadBound {
     TypeDepth,
     /// Entries of the component model's sections.
     Items,
+    /// Imports and exports of the outermost component. Each is named in what is told of it.
+    ExternNames,
     /// Parts of types and of instances, counted at each use, since each use copies them.
     Expansion,
     /// Steps of instantiation, counted each time they are taken.
@@ -71,7 +73,7 @@ pub enum LoadBound {
 
 /// Units of work that any component may cost the compiler, whatever its size: some four seconds.
 const WORK_MAX: u64 = 20_000_000;
-/// Additional units for each byte. Tools in Rust need five.
+/// Additional units for each byte. Tools in Rust need six, the runtime of JavaScript seven.
 const WORK_PER_BYTE: u64 = 64;
 
 /// The number of bounds.
@@ -98,6 +100,8 @@ impl LoadBound {
             Self::TypeDepth => (100, "types inside each other"),
             // Tools in Rust have some 700. Runtimes linked from many modules name each symbol.
             Self::Items => (300_000, "entries in its component sections"),
+            // A component in one language has some thirty. They are read before it is compiled.
+            Self::ExternNames => (10_000, "imports and exports"),
             // Tools in Rust have some 10,000. Each takes the engine some 200 bytes.
             Self::Expansion => (1_000_000, "parts of types and instances, counted wherever they are used"),
             Self::Steps => (600_000, "steps of instantiation"),

@@ -13,6 +13,7 @@
 //! | `ledger.rs` | the bounds, and the sums that are held to them |
 //! | `scope.rs`, `item.rs` | nesting, and the items of an index space |
 //! | `types.rs`, `module.rs`, `code.rs` | types, core modules, and code of functions |
+//! | `references.rs` | the functions of a core module that references may call |
 //! | `canonical.rs` | functions between components and the host, and the built-ins of the component model |
 //! | `evaluation.rs` | instantiation, played through |
 mod canonical;
@@ -22,6 +23,7 @@ mod item;
 mod ledger;
 mod module;
 mod reading;
+mod references;
 mod scope;
 mod types;
 

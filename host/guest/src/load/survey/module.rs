@@ -1,10 +1,9 @@
 //! Core modules: the number of each kind of part, and the host's cost of an instance.
-use std::collections::HashSet;
-
 use toolcell_wall::load::cost::InstanceCost;
-use wasmparser::{ConstExpr, ElementItems, ElementKind, ElementSectionReader, ExternalKind, Operator, Payload};
+use wasmparser::{ElementItems, ElementKind, ElementSectionReader, Payload};
 
 use super::ledger::{Ledger, LoadBound, Refusal};
+use super::references::References;
 
 /// Bytes of an instance's record that do not depend on its module, with the store's own part.
 const INSTANCE_BYTES: u64 = 1_024;
@@ -88,8 +87,7 @@ impl Parts {
 #[derive(Default)]
 pub(crate) struct ModuleCount {
     parts: Parts,
-    /// Functions that a reference may call.
-    referred: HashSet<u32>,
+    references: References,
 }
 
 impl ModuleCount {
@@ -102,49 +100,43 @@ impl ModuleCount {
     /// The cost of an instance of it.
     pub(crate) fn finish(self) -> Parts {
         let mut parts = self.parts;
-        let references = (self.referred.len() as u64).saturating_mul(FUNCTION_BYTES);
+        let references = self.references.count().saturating_mul(FUNCTION_BYTES);
         parts.host_bytes = parts.host_bytes.saturating_add(references);
         parts
     }
 
     /// Counts one section.
-    pub(crate) fn section(&mut self, payload: Payload<'_>, ledger: &mut Ledger) -> Result<(), Refusal> {
+    pub(crate) fn section(&mut self, payload: &Payload<'_>, ledger: &mut Ledger) -> Result<(), Refusal> {
+        self.parts(payload, ledger)?;
+        // Only what is within the bounds is collected.
+        self.references.section(payload)
+    }
+
+    fn parts(&mut self, payload: &Payload<'_>, ledger: &mut Ledger) -> Result<(), Refusal> {
         match payload {
-            Payload::TypeSection(section) => section.into_iter().try_for_each(|group| {
+            Payload::TypeSection(section) => section.clone().into_iter().try_for_each(|group| {
                 let types = group?.types().len().max(1) as u64;
                 Ok::<_, Refusal>(ledger.add(LoadBound::CoreTypes, types)?)
             })?,
             Payload::ImportSection(section) => {
-                section.into_imports().try_for_each(|import| {
+                section.clone().into_imports().try_for_each(|import| {
                     import.map(drop).map_err(Refusal::from).and_then(|()| self.import(ledger))
                 })?;
             }
             Payload::FunctionSection(section) => ledger.add(LoadBound::Functions, u64::from(section.count()))?,
             Payload::TableSection(section) => {
-                section.into_iter().try_for_each(|table| self.table(table?.ty.initial, ledger))?;
+                section.clone().into_iter().try_for_each(|table| self.table(table?.ty.initial, ledger))?;
             }
             Payload::MemorySection(section) => self.memories(u64::from(section.count()), ledger)?,
             Payload::GlobalSection(section) => {
                 ledger.add(LoadBound::Globals, u64::from(section.count()))?;
-                for global in section {
-                    self.expression(&global?.init_expr)?;
-                    self.host(1, GLOBAL_BYTES);
-                }
+                self.host(u64::from(section.count()), GLOBAL_BYTES);
             }
-            Payload::ExportSection(section) => {
-                ledger.add(LoadBound::CoreExports, u64::from(section.count()))?;
-                for export in section {
-                    let export = export?;
-                    if matches!(export.kind, ExternalKind::Func | ExternalKind::FuncExact) {
-                        self.referred.insert(export.index);
-                    }
-                }
-            }
-            Payload::StartSection { func, .. } => drop(self.referred.insert(func)),
-            Payload::ElementSection(section) => self.elements(section, ledger)?,
+            Payload::ExportSection(section) => ledger.add(LoadBound::CoreExports, u64::from(section.count()))?,
+            Payload::ElementSection(section) => self.elements(section.clone(), ledger)?,
             Payload::DataSection(section) => {
                 ledger.add(LoadBound::DataSegments, u64::from(section.count()))?;
-                for segment in section {
+                for segment in section.clone() {
                     self.copied(segment?.data.len() as u64);
                     self.host(1, SEGMENT_BYTES);
                 }
@@ -186,32 +178,12 @@ impl ModuleCount {
             };
             let count = u64::from(count);
             ledger.add(LoadBound::Elements, count)?;
-            match segment.items {
-                ElementItems::Functions(items) => {
-                    for function in items {
-                        self.referred.insert(function?);
-                    }
-                }
-                ElementItems::Expressions(_, items) => {
-                    for item in items {
-                        self.expression(&item?)?;
-                    }
-                }
-            }
             self.copied(count.saturating_mul(ELEMENT_BYTES));
             self.host(1, SEGMENT_BYTES);
             // Elements that are not put into a table at once are kept as values.
             if matches!(segment.kind, ElementKind::Passive) {
                 self.host(count, ELEMENT_BYTES);
             }
-        }
-        Ok(())
-    }
-
-    /// An initial value. A reference to a function counts by itself.
-    fn expression(&mut self, expression: &ConstExpr<'_>) -> Result<(), Refusal> {
-        if let Operator::RefFunc { function_index } = expression.get_operators_reader().read()? {
-            self.referred.insert(function_index);
         }
         Ok(())
     }

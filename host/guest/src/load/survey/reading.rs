@@ -41,7 +41,7 @@ pub(super) fn survey(bytes: &[u8], ledger: &mut Ledger) -> Result<Parts, Refusal
                     return Evaluation::instantiate(&definition, ledger);
                 }
             }
-            (payload, Some(module)) => module.section(payload, scopes.ledger)?,
+            (payload, Some(module)) => module.section(&payload, scopes.ledger)?,
             (payload, None) => section(bytes, payload, &mut scopes)?,
         }
     }
@@ -83,6 +83,7 @@ fn section<'a>(bytes: &'a [u8], payload: Payload<'a>, scopes: &mut Scopes<'a, '_
         Payload::CoreTypeSection(section) => section.into_iter().try_for_each(|ty| types::core(&ty?, scopes)),
         Payload::ComponentImportSection(section) => section.into_iter().try_for_each(|import| {
             let import = import?;
+            scopes.named()?;
             if is_later_wasi(import.name.name) {
                 scopes.ledger.engine = GuestEngine::Async;
             }
@@ -90,6 +91,7 @@ fn section<'a>(bytes: &'a [u8], payload: Payload<'a>, scopes: &mut Scopes<'a, '_
         }),
         Payload::ComponentExportSection(section) => section.into_iter().try_for_each(|export| {
             let export = export?;
+            scopes.named()?;
             scopes.export(export.name.name, export.kind, export.index, export.ty)
         }),
         Payload::ComponentAliasSection(section) => section.into_iter().try_for_each(|alias| scopes.alias(&alias?)),

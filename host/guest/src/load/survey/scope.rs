@@ -79,6 +79,11 @@ impl<'a, 'l> Scopes<'a, 'l> {
         self.stack.is_empty()
     }
 
+    /// Counts an import or export, if it is the outermost component's.
+    pub(crate) fn named(&mut self) -> Result<(), Refusal> {
+        Ok(self.ledger.add(LoadBound::ExternNames, (self.stack.len() == 1).into())?)
+    }
+
     fn innermost(&mut self) -> Result<&mut Scope<'a>, Refusal> {
         let offset = self.ledger.offset;
         self.stack.last_mut().ok_or_else(|| missing("a section of a component lies outside of one", offset))

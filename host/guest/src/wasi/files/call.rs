@@ -11,7 +11,7 @@ use super::bindings::types::ErrorCode;
 use super::devices::{self, OpenDevice};
 use super::handle::{Handle, Position, single};
 use super::ledger::Account;
-use super::mount::{InnerKind, Mount, MountTarget, MountedPath, Source, names, well_formed};
+use super::mount::{InnerKind, Mount, MountTarget, MountedPath, Source, names, shown_names, well_formed};
 use super::open::{OpenRequest, open_seen};
 use super::permits::{Permit, Permits};
 use super::prepared::Prepared;
@@ -216,7 +216,7 @@ impl Files {
         }
         // For a denial and for the folders opened from here. No decision depends on it, as links
         // may lead elsewhere.
-        let at = names(&folder.at, path).unwrap_or_default();
+        let at = shown_names(&folder.at, path);
         let (dir, account) = match &folder.open {
             Some((dir, _)) => {
                 let account = match mount.source {

@@ -200,6 +200,22 @@ pub(crate) fn names(start: &[String], path: &str) -> Result<Vec<String>, ErrorCo
     Ok(names)
 }
 
+/// The same for a text that shows where a folder is, in as much memory as one path may have. Links
+/// lead through any number of names, and each folder opened from here begins with these: of longer
+/// ones, the outermost are kept.
+pub(crate) fn shown_names(start: &[String], path: &str) -> Vec<String> {
+    let mut shown = names(start, path).unwrap_or_default();
+    let mut bytes: usize = 0;
+    let fits = |name: &&String| {
+        bytes += size_of::<String>() + name.len();
+        bytes <= PATH_BYTES_MAX
+    };
+    let fitting = shown.iter().take_while(fits).count();
+    shown.truncate(fitting);
+    shown.shrink_to_fit();
+    shown
+}
+
 /// Refuses everything but a relative path, before it is used.
 pub(crate) fn well_formed(path: &str) -> Result<(), ErrorCode> {
     if path.is_empty() {

@@ -22,7 +22,7 @@ use crate::wasi::state::CallState;
 use toolcell_wall::caller::CallerLink;
 
 /// Bytes that a guest passes on at once, which then wait for the connection.
-const CHUNK_BYTES: usize = 64 << 10;
+pub(super) const CHUNK_BYTES: usize = 64 << 10;
 
 /// wasi:http's way to the requests of one call: they are sent to the host. `None` for a guest
 /// without a call, which makes no requests.

@@ -10,13 +10,19 @@ use wasmtime_wasi_http::p3::bindings::http::types::{self, ErrorCode};
 use wasmtime_wasi_http::p3::{Request, Response};
 use wasmtime_wasi_http::{WasiHttp, WasiHttpCtxView, WasiHttpView};
 
+use crate::wasi::http::add_p3_bounds;
 use crate::wasi::state::CallState;
 
 type Result<T> = std::result::Result<T, TrappableError<ErrorCode>>;
 
 pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     client::add_to_linker::<CallState, Asking>(linker, CallState::http)?;
-    types::add_to_linker::<CallState, WasiHttp>(linker, CallState::http)
+    types::add_to_linker::<CallState, WasiHttp>(linker, CallState::http)?;
+    // These replace functions of the interface that was just added.
+    linker.allow_shadowing(true);
+    add_p3_bounds(linker)?;
+    linker.allow_shadowing(false);
+    Ok(())
 }
 
 /// The client that asks before it sends.

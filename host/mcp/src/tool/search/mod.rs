@@ -9,6 +9,7 @@ mod words;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -147,7 +148,7 @@ impl ListSearch {
         if !names.is_empty() {
             return Err(SearchError::Taken { names });
         }
-        let call = pinned.is_some().then(|| compiled(call_tool())).transpose()?;
+        let call = pinned.is_some().then(|| call_of(list)).transpose()?;
         let find = compiled(find_tools(&bounds, &groups.said(list), call.is_some()))?;
         let index = Arc::new(WordIndex::of(list.tools().iter().map(|tool| &**tool), bounds.text_bytes_max));
         let findable: Arc<[bool]> = list.tools().iter().map(|entry| entry.is_for_models()).collect();
@@ -176,7 +177,7 @@ impl ListSearch {
         let search = Self {
             bounds: self.bounds,
             find: find.unwrap_or_else(|_| Arc::clone(&self.find)),
-            call: self.call.clone(),
+            call: self.call.as_ref().map(|call| call_of(part).unwrap_or_else(|_| Arc::clone(call))),
             describe: self.describe.clone().filter(|_| part.find(RUN_CODE).is_some()),
             groups: Arc::clone(&self.groups),
             index: Arc::clone(&self.index),
@@ -255,7 +256,7 @@ impl ListSearch {
             if before > 0 {
                 definitions.push(b',');
             }
-            push_definition(&mut definitions, tool.served(), TaskPlan::Never, &features);
+            push_definition(&mut definitions, tool.served(), tool.task(), &features);
             if definitions.len() > result_bytes_max {
                 definitions.truncate(before);
                 too_large += 1;
@@ -263,6 +264,12 @@ impl ListSearch {
         }
         structured(&definitions, found.len(), too_large)
     }
+}
+
+/// `call_tool` for the tools of this list. A call of it becomes a task if that of its tool does.
+fn call_of(list: &ToolList) -> Result<Arc<McpTool>, SearchError> {
+    let call = McpTool::compile(call_tool()).map_err(|_| SearchError::Own)?;
+    Ok(Arc::new(if list.has_tasks() { call.in_tasks(TaskPlan::After(Duration::ZERO)) } else { call }))
 }
 
 /// The result of a search, as a value and as text.

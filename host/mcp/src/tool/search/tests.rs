@@ -107,6 +107,33 @@ fn found(list: &ToolList, query: &str, limit: usize) -> Vec<String> {
     value["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
+#[test]
+fn a_client_learns_which_found_tools_run_as_tasks() {
+    let plain = tool("count", "Counts sheep.", &[]);
+    let long = tool("sleep", "Sleeps and counts sheep.", &[]);
+    let long = Arc::new(Arc::try_unwrap(long).unwrap().in_tasks(crate::task::TaskPlan::Always));
+    let support = |list: &ToolList, revision: Revision| {
+        let page = list.page(crate::tool::ListedEntries::Tools, revision, None, usize::MAX).unwrap();
+        let listed: Vec<Value> = serde_json::from_str(&format!("[{}]", str::from_utf8(&page.json).unwrap())).unwrap();
+        let arguments = RawValue::from_string(r#"{"query":"sheep"}"#.to_owned()).unwrap();
+        let found = list.find_tools(&arguments, revision).structured.unwrap();
+        let found: Value = serde_json::from_str(found.get()).unwrap();
+        let of = |tools: &[Value]| -> Map<String, Value> {
+            let supported = tools.iter().filter(|tool| !tool["execution"].is_null());
+            let named = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
+            supported.map(|tool| (named(tool), tool["execution"]["taskSupport"].clone())).collect()
+        };
+        Value::from(vec![of(&listed), of(found["tools"].as_array().unwrap())])
+    };
+    let with = searched(ToolList::new(1, vec![Arc::clone(&plain), Arc::clone(&long)]).unwrap());
+    let both = json!([{"call_tool": "optional"}, {"sleep": "required"}]);
+    assert_eq!(support(&with, Revision::V2025_11_25), both);
+    assert_eq!(support(&with, Revision::V2025_06_18), json!([{}, {}]));
+    assert_eq!(support(&with, Revision::V2026_07_28), json!([{}, {}]), "the server decides");
+    assert_eq!(support(&with.part(|place| place == 0), Revision::V2025_11_25), json!([{}, {}]), "the part has none");
+    assert_eq!(support(&searched(ToolList::new(1, vec![plain]).unwrap()), Revision::V2025_11_25), json!([{}, {}]));
+}
+
 /// `SEARCH_FIGURES=FOLDER` writes both lists there, for counting their tokens.
 #[test]
 fn most_questions_find_their_tool_among_a_thousand() {

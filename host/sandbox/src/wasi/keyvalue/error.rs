@@ -64,6 +64,9 @@ impl StateOpenError {
         match self {
             Self::Folder { .. } => "name a folder that the host may write in [server]: state = \"…\"",
             Self::Open { .. } => "take that right away (chmod o-w), or name another folder in [server]: state = \"…\"",
+            Self::File { source, .. } if source.kind() == io::ErrorKind::InvalidInput => {
+                "put a regular file there, or move it away: the component then starts with nothing"
+            }
             Self::File { .. } | Self::Storage(_) => {
                 "check that the host may read and write it, and that the disk has room"
             }

@@ -121,7 +121,11 @@ fn open_file(path: &Path) -> io::Result<File> {
         .truncate(false)
         .mode(FILE_MODE)
         .custom_flags(flags.bits().cast_signed())
-        .open(path)?;
+        .open(path)
+        .map_err(|error| match rustix::io::Errno::from_io_error(&error) {
+            Some(rustix::io::Errno::LOOP) => io::Error::new(io::ErrorKind::InvalidInput, "it is a link"),
+            _ => error,
+        })?;
     let about = file.metadata()?;
     if !about.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));

@@ -313,13 +313,15 @@ impl CatalogBuilder {
         Built { catalog: catalog.ok(), problems, withheld }
     }
 
-    /// Starts sandbox processes of a catalog, so that its first calls find them. A reused group
-    /// already has its processes.
+    /// Starts sandbox processes of a catalog that follows another, so that its first calls find
+    /// them. A reused group already has its processes; one that cannot start any changes nothing.
     ///
     /// # Errors
-    /// One sentence: a process does not start.
-    pub fn raise_walls(&self, catalog: &Catalog) -> Result<(), String> {
-        self.runtime.block_on(catalog.walled.start()).map(drop)
+    /// One sentence: a process of a new group does not start.
+    pub fn raise_walls(&self, catalog: &Catalog, earlier: &Catalog) -> Result<(), String> {
+        let ahead = self.runtime.block_on(catalog.walled.start(|group| earlier.walled.has(group)))?;
+        ahead.problems.iter().for_each(|problem| tracing::error!("{problem}; each call tries again"));
+        Ok(())
     }
 
     /// Clears the crash history of all components.

@@ -22,6 +22,7 @@ use super::store::RecordPlace;
 use super::vault::Vault;
 use crate::files::file::absolute;
 use crate::identity::flight::{Flight, FlightThread};
+use crate::machine::shell;
 
 /// Access tokens that are looked for in what servers send back: the newest, and those before it
 /// that a slow answer may still hold.
@@ -202,7 +203,8 @@ impl LiveSecret for SharedLogin {
 
     fn lack(&self) -> Option<String> {
         let state = state(&self.0.policy, &self.0.state);
-        (!state.is_logged_in()).then(|| format!("{state}; run: toolcell secret login {}", self.0.policy.name()))
+        let lack = || format!("{state}; run: toolcell secret login {}", self.0.policy.name());
+        (!state.is_logged_in()).then(|| shell::named(&lack()).into_owned())
     }
 }
 
@@ -385,7 +387,7 @@ impl Login {
     /// Tells the operator, once for each problem.
     fn report(&self, known: &mut LoginToken, problem: &str) {
         if known.said.as_deref() != Some(problem) {
-            tracing::warn!("the login {}: {problem}", self.shown());
+            tracing::warn!("the login {}: {}", self.shown(), shell::named(problem));
             known.said = Some(problem.to_owned());
         }
     }

@@ -127,6 +127,12 @@ impl AlertRule {
 }
 
 impl Alerts {
+    /// Why the key that signs messages does not do, if they are sent and it does not.
+    pub fn fault(policy: &AlertsPolicy, folder: &Path) -> Option<AdvisedFault> {
+        let source = policy.url().and(policy.secret())?;
+        secrets::text(source, folder).and_then(|(secret, _)| webhook::signer(&secret).map(drop)).err()
+    }
+
     /// Starts the alerts of a policy. Reads the key that signs messages; relative paths start from
     /// `folder`.
     pub fn start(

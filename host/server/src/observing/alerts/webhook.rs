@@ -55,8 +55,7 @@ struct WebhookSending {
 impl Webhook {
     /// Starts sending. `Err` is a sentence and advice.
     pub(super) fn start(url: &str, secret: &str, private: bool, runtime: &Handle) -> Result<Self, AdvisedFault> {
-        let hint = "write a key of at least 24 bytes, such as `openssl rand -base64 32` prints";
-        let signer = Signer::new(secret).map_err(|problem| AdvisedFault::new(problem, hint))?;
+        let signer = signer(secret)?;
         let client = OutboundClient::new([url], BOUNDS).map_err(|error| AdvisedFault::unadvised(error.to_string()))?;
         let client = client.reaching(if private { Reach::Private } else { Reach::Public });
         let (waiting, messages) = channel(WAITING_MAX);
@@ -83,6 +82,12 @@ impl Webhook {
         [("sent", sent), ("failed", failed), ("dropped", dropped)]
             .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
     }
+}
+
+/// The key of a secret. `Err` is a sentence and advice.
+pub(super) fn signer(secret: &str) -> Result<Signer, AdvisedFault> {
+    let hint = "write a key of at least 24 bytes, such as `openssl rand -base64 32` prints";
+    Signer::new(secret).map_err(|problem| AdvisedFault::new(problem, hint))
 }
 
 impl WebhookSending {

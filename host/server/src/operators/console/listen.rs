@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use toolcell_mcp::http::Certificate;
-use toolcell_policy::{ConsolePolicy, ListenAddress};
+use toolcell_policy::{AdvisedFault, ConsolePolicy, ListenAddress};
 
 use super::service::Console;
 use crate::error::StartError;
@@ -99,6 +99,23 @@ impl ConnectionTime {
     }
 }
 
+/// Why this address is refused: other machines reach it, and lack TLS or somebody who signs in.
+pub fn public_fault(address: SocketAddr, policy: Option<&ConsolePolicy>) -> Option<AdvisedFault> {
+    if !ListenAddress::Tcp(address).is_public() {
+        return None;
+    }
+    if policy.and_then(ConsolePolicy::tls).is_none() {
+        let problem = format!("the console at {address} could be reached from other machines, without TLS");
+        let hint = "listen on 127.0.0.1, or write certificate and key into [console]";
+        return Some(AdvisedFault::new(problem, hint));
+    }
+    policy.is_none_or(|policy| policy.operators().is_empty()).then(|| {
+        let problem = format!("the console at {address} could be reached from other machines, and nobody signs in");
+        let hint = "write operators = [\"NAME\"] into [console], callers with a token, or listen on 127.0.0.1";
+        AdvisedFault::new(problem, hint)
+    })
+}
+
 impl BoundConsole {
     /// Binds the address of the command line, or else of the manifest; `None` if neither has one.
     /// Relative paths start from `folder`.
@@ -117,17 +134,10 @@ impl BoundConsole {
                 None => return Ok(None),
             },
         };
+        if let Some(fault) = public_fault(address, policy) {
+            return Err(fault.into());
+        }
         let tls = policy.and_then(ConsolePolicy::tls);
-        if ListenAddress::Tcp(address).is_public() && tls.is_none() {
-            let message = format!("the console at {address} could be reached from other machines, without TLS");
-            let hint = "listen on 127.0.0.1, or write certificate and key into [console]";
-            return Err(StartError::refused(message).hint_if(Some(hint)));
-        }
-        if ListenAddress::Tcp(address).is_public() && policy.is_none_or(|policy| policy.operators().is_empty()) {
-            let message = format!("the console at {address} could be reached from other machines, and nobody signs in");
-            let hint = "write operators = [\"NAME\"] into [console], callers with a token, or listen on 127.0.0.1";
-            return Err(StartError::refused(message).hint_if(Some(hint)));
-        }
         let hosts = policy.map(ConsolePolicy::hosts).unwrap_or_default();
         let mut polling = FilePolling::new(runtime);
         let certificate = tls.map(|files| open_certificate(&files, folder, &mut polling)).transpose();

@@ -27,7 +27,7 @@ mod trying;
 pub use decisions::{Came, DecidedBy};
 pub use gather::{Offers, Sources};
 pub use holding::{HeldOutcomes, HeldVersion, HoldAgainst};
-pub use listen::{BoundConsole, ConsoleAddress, ServedConsole};
+pub use listen::{BoundConsole, ConsoleAddress, ServedConsole, public_fault};
 pub use operators::Operators;
 pub use service::{Console, ConsoleState};
 pub use session_gate::SessionGate;

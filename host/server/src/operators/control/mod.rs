@@ -16,7 +16,7 @@ pub use activity::{
     ActivitySnapshot, ApprovalShown, CallShown, CallState, Decision, DecisionRequest, DenialShown, MinuteShown,
     RuleShown,
 };
-pub use client::{ANSWERS_WITHIN, Unreachable, ask, ask_all, served, sockets};
+pub use client::{Unreachable, ask, ask_all, served, sockets};
 pub use message::Request;
 pub use serve::Control;
 pub use status::StatusSources;

@@ -19,7 +19,9 @@ use super::status::StatusSources;
 use crate::listening::listener_process::listens_on;
 use crate::listening::small::serve;
 use crate::machine::peer::peer;
-use crate::machine::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
+use crate::machine::socket_paths::{
+    ControlSocket, PATH_BYTES_MAX, SocketFile, SocketPaths, check_folder, remove_if_dead,
+};
 use crate::observing::log::LogLevel;
 use crate::operators::console::DecidedBy;
 use crate::reload::{Journal, Orders, ReloadOutcome};
@@ -35,9 +37,8 @@ const NO_ACTIVITY: &str = "this process keeps no activity";
 
 /// The socket; closed and removed when dropped.
 pub struct Control {
-    path: PathBuf,
-    inode: u64,
     accepting: JoinHandle<()>,
+    _file: SocketFile,
 }
 
 /// What answers are made from.
@@ -70,7 +71,7 @@ impl Control {
             return Err(format!("the path {} is longer than a socket's may be", path.display()));
         }
         let listener = bind(runtime, &path)?;
-        let inode = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?.ino();
+        let file = SocketFile::made_at(path.clone()).map_err(|error| format!("{}: {error}", path.display()))?;
         let operators = subject.views.clone().map(|views| Operators::new(views, orders.clone()));
         let is_open_to_group = fs::metadata(&path).is_ok_and(|metadata| metadata.mode() & 0o060 != 0);
         let answering = Arc::new(Responder { subject, operators, orders, is_open_to_group });
@@ -84,17 +85,13 @@ impl Control {
             };
             serve(listener, CONNECTIONS_MAX, converse).await
         });
-        Ok(Some(Self { path, inode, accepting }))
+        Ok(Some(Self { accepting, _file: file }))
     }
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
         self.accepting.abort();
-        // Another process may have replaced it by its own socket, which stays.
-        if fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode) {
-            let _ = fs::remove_file(&self.path);
-        }
     }
 }
 
@@ -105,8 +102,8 @@ fn bind(runtime: &Handle, path: &Path) -> Result<UnixListener, String> {
     let _inside = runtime.enter();
     let cannot = |error: io::Error| format!("{shown}: {error}");
     let draft = draft_of(path)?;
-    let _ = fs::remove_file(&draft);
-    let listener = UnixListener::bind(&draft).map_err(cannot)?;
+    remove_if_dead(&draft);
+    let listener = UnixListener::bind(&draft).map_err(|error| format!("{}: {error}", draft.display()))?;
     let placed = fs::set_permissions(&draft, fs::Permissions::from_mode(mode)).and_then(|()| place(&draft, path));
     let _ = fs::remove_file(&draft);
     placed.map_err(|error| match error.kind() {

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use toolcell_mcp::http::OriginPolicy;
-use toolcell_policy::{ListenAddress, MetricsPolicy};
+use toolcell_policy::{AdvisedFault, ListenAddress, MetricsPolicy};
 
 use super::page::Page;
 use super::plain;
@@ -57,12 +57,8 @@ impl BoundPage {
         insecure_public: bool,
     ) -> Result<Option<Self>, StartError> {
         let Some(address) = arg.or_else(|| policy?.listen()) else { return Ok(None) };
-        let may_be_public = insecure_public || policy.is_some_and(MetricsPolicy::public);
-        if ListenAddress::Tcp(address).is_public() && !may_be_public {
-            let message = format!("the metrics at {address} could be read from other machines, by anyone");
-            let hint =
-                "listen on 127.0.0.1, or write public = true into [metrics] where something else keeps strangers out";
-            return Err(StartError::refused(message).hint_if(Some(hint)));
+        if let Some(fault) = public_fault(address, policy).filter(|_| !insecure_public) {
+            return Err(fault.into());
         }
         let hosts = policy.map(MetricsPolicy::hosts).unwrap_or_default();
         let socket = BoundSocket::bind("the metrics", address, hosts)?;
@@ -89,6 +85,17 @@ impl BoundPage {
             serve_all(socket, &ConnectionPlaces::new(PLACES), converse).await
         })))
     }
+}
+
+/// Why this address is refused: other machines reach it, and the policy does not say so.
+pub fn public_fault(address: SocketAddr, policy: Option<&MetricsPolicy>) -> Option<AdvisedFault> {
+    let is_refused = ListenAddress::Tcp(address).is_public() && !policy.is_some_and(MetricsPolicy::public);
+    is_refused.then(|| {
+        let problem = format!("the metrics at {address} could be read from other machines, by anyone");
+        let hint =
+            "listen on 127.0.0.1, or write public = true into [metrics] where something else keeps strangers out";
+        AdvisedFault::new(problem, hint)
+    })
 }
 
 /// What requests are answered from.

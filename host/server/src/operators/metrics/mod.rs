@@ -10,6 +10,6 @@ mod plain;
 mod process;
 mod tools;
 
-pub use listen::BoundPage;
+pub use listen::{BoundPage, public_fault};
 pub use page::{MetricSources, Page};
 pub use tools::NamedTools;

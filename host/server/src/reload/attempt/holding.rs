@@ -10,6 +10,7 @@ use super::reading::BuiltGeneration;
 use super::{DETAILS_BYTES_MAX, Reloader};
 use crate::catalog::Catalog;
 use crate::lock::{self, Drift, Lock, drift};
+use crate::machine::shell;
 use crate::reload::failure::ReloadFailure;
 use crate::reload::journal::Quarantined;
 
@@ -38,9 +39,9 @@ impl Reloader {
         let less: Vec<String> = less.into_iter().map(|drift| drift.component).collect();
         let shown = less.join(", ");
         if self.setup.current.journal.serves_less(less) {
-            tracing::warn!(
-                "less is served than the lock pins: {shown}; `toolcell lock` or `toolcell approve` notes that"
-            );
+            let text =
+                format!("less is served than the lock pins: {shown}; `toolcell lock` or `toolcell approve` notes that");
+            tracing::warn!("{}", shell::named(&text));
         }
         let names: BTreeSet<String> = held.iter().map(|drift| drift.component.clone()).collect();
         self.unapproved.clear();
@@ -78,10 +79,11 @@ impl Reloader {
                 Some(_) => "serves as it was, with every right that it had,",
                 None => "does not serve",
             };
-            tracing::error!(
-                "quarantined: {name} is not as the lock has it, and {serves} until `{}`\n  {differences}",
-                lock::approving(name, &held.digest, held.other_signers)
+            let approving = lock::approving(name, &held.digest, held.other_signers);
+            let text = format!(
+                "quarantined: {name} is not as the lock has it, and {serves} until `{approving}`\n  {differences}"
             );
+            tracing::error!("{}", shell::named(&text));
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::fetching::trust;
 use crate::files::file::absolute;
 use crate::files::shipped;
 use crate::lock::{self, Lock, LockPath};
+use crate::machine::shell;
 use crate::open::ManifestFile;
 use crate::reload::failure::ReloadFailure;
 
@@ -86,7 +87,7 @@ impl Reloader {
         match &self.setup.lock {
             Some(path) if self.setup.locked => read_lock(path).map(Some),
             Some(path) => Ok(lock::read(path).unwrap_or_else(|error| {
-                tracing::warn!("{error}; {}", error.hint());
+                tracing::warn!("{error}; {}", shell::named(error.hint()));
                 None
             })),
             None => Ok(None),
@@ -103,7 +104,7 @@ pub(super) fn log_slow(step: LoadStep<'_>) {
 
 /// The lock at this path, which must exist.
 pub(super) fn read_lock(path: &LockPath) -> Result<Lock, ReloadFailure> {
-    let saying = |problem: String| ReloadFailure::saying(&problem);
+    let saying = |problem: String| ReloadFailure::saying(&shell::named(&problem));
     let locked = lock::read(path).map_err(|error| saying(format!("{error}; {}", error.hint())))?;
     locked.ok_or_else(|| {
         saying(format!("{} is gone, and nothing else is to be served; `toolcell lock` writes it", path.display()))

@@ -48,7 +48,7 @@ impl Reloader {
     fn replace(&self, trigger: &'static str, old: &Catalog, new: Catalog) -> ReloadOutcome {
         let difference = Difference::between(old, &new);
         let generation = new.tools().generation();
-        if let Err(problem) = self.setup.builder.raise_walls(&new) {
+        if let Err(problem) = self.setup.builder.raise_walls(&new, old) {
             return ReloadOutcome::Failed(ReloadFailure::saying(&problem));
         }
         if let Err(error) = self.record(trigger, &difference, old, &new) {

@@ -7,7 +7,8 @@ mod generate;
 use std::time::{Duration, Instant};
 
 use encode::{
-    component, function, globals, inner_component, inner_module, levels, list, module, number, section, signed, times,
+    component, costly, function, globals, inner_component, inner_module, levels, list, module, number, over_values,
+    referred, resources, section, signed, times,
 };
 use generate::Dice;
 
@@ -222,6 +223,38 @@ fn work_of_functions_is_counted() {
     let written: Vec<u8> = (0..40_000).flat_map(|local| [vec![0x41, 0, 0x21], number(local)].concat()).collect();
     let loops = [0x03, 0x40, 0x0b].repeat(40_000);
     assert_eq!(refused(&module(&function(40_000, &[written, loops].concat()))), LoadBound::FunctionWork);
+}
+
+#[test]
+fn values_that_code_moves_are_counted() {
+    for (what, sections) in costly() {
+        let bound = refused(&module(&sections));
+        assert!(matches!(bound, LoadBound::FunctionWork | LoadBound::Work), "{what}: {bound:?}");
+    }
+    for sections in [over_values(16, 5_000, &[0x10, 1]), over_values(1, 5_000, &[0x02, 1, 0x0b]), referred(16, 5_000)] {
+        check_code(&module(&sections)).unwrap();
+    }
+}
+
+#[test]
+fn imports_and_exports_are_counted() {
+    assert_eq!(refused(&resources(80_000)), LoadBound::ExternNames);
+    assert_eq!(refused(&resources(10_001)), LoadBound::ExternNames);
+    assert!(super::component(&resources(10_000)).is_ok());
+    // Not those of a component inside.
+    assert!(super::component(&component(&[section(4, &resources(10_001))])).is_ok());
+}
+
+#[test]
+fn functions_in_initial_values_are_counted_as_references() {
+    let host_bytes = |parts: &str| {
+        let module = text(&format!("(module (func $f) {parts})"));
+        super::component(&module).unwrap().cost.host_bytes
+    };
+    let with = host_bytes("(table 1 funcref (ref.func $f)) (elem declare func $f)");
+    assert_eq!(host_bytes("(table 1 funcref) (elem declare func $f)"), with);
+    let alone = host_bytes("(table 1 (ref null func) (ref.func $f))");
+    assert!(alone > host_bytes("(table 1 (ref null func))"), "{alone}");
 }
 
 #[test]

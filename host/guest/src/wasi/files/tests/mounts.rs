@@ -4,6 +4,7 @@
 //! Promise: a read-only mount is not written.
 //! Promise: scratch space is the call's own.
 use super::*;
+use crate::wasi::files::mount::PATH_BYTES_MAX;
 
 fn write(folder: &Path, files: &[(&str, &str)]) {
     for (path, text) in files {
@@ -255,4 +256,28 @@ fn mounts_cost_a_call_little() {
     let best = best.min().unwrap();
     eprintln!("four mounts cost {best:?}");
     assert!(best < std::time::Duration::from_micros(50), "{best:?}");
+}
+
+#[test]
+fn a_folder_opened_from_itself_again_and_again_remembers_a_bounded_path() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("data/a", "a")]);
+    let long = "L".repeat(200);
+    for name in ["L", long.as_str()] {
+        std::os::unix::fs::symlink(".", folder.path().join("data").join(name)).unwrap();
+    }
+    for (name, opens) in [("L", 10_000), (long.as_str(), 100)] {
+        let mut guest = Guest::with(folder.path(), "\"/data\" = { path = \"data\" }");
+        let mut inner = guest.root("/data");
+        for _ in 0..opens {
+            let opened = guest.open(inner, &format!("{name}/{name}")).unwrap();
+            guest.close(inner);
+            inner = opened;
+        }
+        assert_eq!(text(&mut guest, inner, "a").unwrap(), "a");
+        let Descriptor::Folder(opened) = guest.table.get(&at(inner)).unwrap() else { panic!("it is a folder") };
+        let bytes: usize = opened.at.iter().map(|name| size_of::<String>() + name.len()).sum();
+        assert!(bytes <= PATH_BYTES_MAX && bytes + size_of::<String>() + name.len() > PATH_BYTES_MAX, "{bytes}");
+        assert!(opened.at.iter().all(|shown| shown == name));
+    }
 }

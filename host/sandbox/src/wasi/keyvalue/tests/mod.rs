@@ -613,6 +613,9 @@ fn what_is_no_regular_file_is_refused_at_once() {
         let error = open(folder.path(), name).unwrap_err();
         assert!(matches!(error, StateOpenError::File { .. }), "{name}: {error}");
     }
+    let error = open(folder.path(), "link").unwrap_err();
+    assert!(error.to_string().ends_with("cannot be opened: it is a link"), "{error}");
+    assert!(error.hint().starts_with("put a regular file there"));
     assert_eq!(std::fs::read(folder.path().join("target")).unwrap(), b"");
     std::fs::write(folder.path().join("plain"), "").unwrap();
     let error = open(&folder.path().join("plain"), "notes").unwrap_err();

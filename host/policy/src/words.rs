@@ -2,7 +2,7 @@
 
 /// An enum whose variants are called by words.
 pub(crate) trait Word: Copy + 'static {
-    /// The code of the problem that a value of the manifest is none of the words.
+    /// The code of the problem that the manifest has another word.
     const CODE: &'static str;
     /// The words, in the order of the variants.
     const WORDS: &'static [&'static str];

@@ -362,7 +362,7 @@ mod tests {
             let gone = tokio::spawn(poll_fn(move |context| waiting.poll_gone(context)));
             tokio::task::yield_now().await;
             mailbox.queue(b"one".to_vec());
-            assert!(mailbox.audience() == Audience::Client, "an event is no end");
+            assert!(mailbox.audience() == Audience::Client, "an event does not end it");
             ends(&mailbox);
             gone.await.unwrap();
         }

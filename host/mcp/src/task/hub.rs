@@ -97,15 +97,17 @@ impl TaskHub {
 
     /// Wakes those who run or await this task, or any task if none is named.
     pub(crate) fn wake(&self, id: Option<&str>) {
-        let is_meant = |known: &String| id.is_none_or(|id| id == known);
-        let running: Vec<Arc<TaskHandle>> = {
-            let running = lock(&self.running);
-            running.iter().filter(|(known, _)| is_meant(known)).map(|(_, (handle, _))| Arc::clone(handle)).collect()
+        let running: Vec<Arc<TaskHandle>> = match id {
+            Some(id) => lock(&self.running).get(id).map(|(handle, _)| Arc::clone(handle)).into_iter().collect(),
+            None => lock(&self.running).values().map(|(handle, _)| Arc::clone(handle)).collect(),
         };
         running.iter().for_each(|handle| handle.wake());
         let awaited: Vec<Arc<TaskChanges>> = {
             let awaited = lock(&self.awaited);
-            awaited.iter().filter(|(known, _)| is_meant(known)).filter_map(|(_, changes)| changes.upgrade()).collect()
+            match id {
+                Some(id) => awaited.get(id).and_then(Weak::upgrade).into_iter().collect(),
+                None => awaited.values().filter_map(Weak::upgrade).collect(),
+            }
         };
         awaited.iter().for_each(|changes| changes.changed.notify_waiters());
     }

@@ -3,6 +3,7 @@
 //!
 //! Promise: folders are bounded behind walls too.
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,10 @@ const SLACK_FILES: u64 = 10_000;
 /// Entries that a folder may have when the process starts. One with more is not counted.
 const FILES_AT_FIRST_MAX: u64 = 1_000_000;
 
+/// Counts in a row during which folders in a folder were moved. An honest component moves folders
+/// that are nested deeply now and then; one that always does hides what it writes.
+const MOVED_MAX: u32 = 20;
+
 /// The folders that processes write to, with the growth that those caused. It survives a process,
 /// so the next one may only add what is left.
 #[derive(Default)]
@@ -49,6 +54,8 @@ struct Growth {
     last: Amount,
     /// Processes that are watched.
     processes: usize,
+    /// Counts in a row that could not end, since folders were moved meanwhile.
+    moved: u32,
     /// The last count exceeded the bound.
     is_over: bool,
 }
@@ -159,8 +166,11 @@ impl WatchedFolder {
         let before = growth.before.unwrap_or(Amount { bytes: 0, files: FILES_AT_FIRST_MAX });
         let bytes_max = before.bytes.saturating_add(quota.bytes).saturating_add(SLACK_BYTES);
         let files_max = before.files.saturating_add(quota.files).saturating_add(SLACK_FILES);
-        // What cannot be read now may be readable later.
-        let counted = self.folder.count(files_max).ok()?;
+        let counted = match self.folder.count(files_max) {
+            Ok(counted) => counted,
+            Err(error) => return self.uncounted(&mut growth, &error),
+        };
+        growth.moved = 0;
         let found = match (counted, growth.before) {
             (Some(now), Some(before)) if now.bytes <= bytes_max => {
                 let bytes = before.bytes.min(now.bytes);
@@ -182,6 +192,17 @@ impl WatchedFolder {
         };
         growth.is_over = found.is_some();
         found
+    }
+
+    /// What cannot be read now may be readable later. Returns a sentence if folders were moved
+    /// during every count of late.
+    fn uncounted(&self, growth: &mut Growth, error: &io::Error) -> Option<String> {
+        if error.kind() != io::ErrorKind::ResourceBusy {
+            return None;
+        }
+        growth.moved = growth.moved.saturating_add(1);
+        (growth.moved > MOVED_MAX)
+            .then(|| format!("{} cannot be counted: folders in it are always moved meanwhile", self.folder.shown()))
     }
 }
 
@@ -239,7 +260,21 @@ mod tests {
     }
 
     #[test]
-    fn depth_hides_nothing_and_is_no_fault() {
+    fn folders_that_are_always_moved_hide_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let watched = watched(&folder);
+        let moved = || watched.uncounted(&mut watched.lock(), &io::ErrorKind::ResourceBusy.into());
+        let unreadable = || watched.uncounted(&mut watched.lock(), &io::ErrorKind::PermissionDenied.into());
+        for _ in 0..3 {
+            assert!((0..MOVED_MAX).all(|_| moved().is_none() && unreadable().is_none()));
+            assert_eq!(watched.check(0), None, "a count that ends begins anew");
+        }
+        assert!((0..MOVED_MAX).all(|_| moved().is_none()));
+        assert_eq!(moved().unwrap(), "the folder /out cannot be counted: folders in it are always moved meanwhile");
+    }
+
+    #[test]
+    fn depth_hides_nothing_and_is_not_a_fault() {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join(["d"; 100].join("/"));
         std::fs::create_dir_all(&deep).unwrap();

@@ -239,7 +239,8 @@ impl KnownTokens {
             found.came.iter().for_each(|hash| sets.take_down_later(Revoked, &[hash]));
         }
         let ends_soon = |hash: &str| sets.left(Revoked, &[hash]).is_some_and(|left| left < REVOKED_FOR / 2);
-        let stay = lines.now.iter().filter(|entry| !found.came.contains(&entry.hash));
+        let came: HashSet<&String> = found.came.iter().collect();
+        let stay = lines.now.iter().filter(|entry| !came.contains(&entry.hash));
         let ending = stay.filter(|entry| ends_soon(&entry.hash));
         ending.for_each(|entry| sets.post_later(Revoked, &[&entry.hash], REVOKED_FOR));
     }

@@ -20,7 +20,7 @@ pub enum LoadBound {
     TypeDepth,
     /// Entries of the component model's sections.
     Items,
-    /// Imports and exports of the outermost component. Each is named in what is told of it.
+    /// Imports and exports of the outermost component. Reports name each.
     ExternNames,
     /// Parts of types and of instances, counted at each use, since each use copies them.
     Expansion,

@@ -64,7 +64,7 @@ fn finish<'j, T>(
     read.map_err(|error| {
         let problem = reading.problem.borrow_mut().take();
         problem.unwrap_or_else(|| {
-            // The parser's own word on a type is that the whole is no object.
+            // The parser itself only says so of a whole that is not an object.
             let message = if error.is_data() { "expected an object".to_owned() } else { format!("not JSON: {error}") };
             ConvertError { path: "$".to_owned(), message }
         })

@@ -32,7 +32,8 @@ const UNSENT_BYTES_MAX: usize = 8 << 20;
 /// Bytes of a body that wait for its connection: a piece in the queue, and one on its way there.
 const BODY_BYTES: usize = 2 * CHUNK_BYTES;
 
-/// The unsent messages of a call. That one was sent or dropped is noticed once there is no room.
+/// The unsent messages of a call. Once there is no room, it looks which of them were sent or
+/// dropped.
 #[derive(Debug, Default)]
 pub(crate) struct UnsentMessages {
     /// The handles of those that hold something.
@@ -188,17 +189,22 @@ pub(crate) fn add_p3_bounds(linker: &mut Linker<CallState>) -> wasmtime::Result<
         "[method]request.set-path-with-query",
         |mut store: StoreContextMut<'_, CallState>, (request, path): (Message, Option<String>)| -> Set {
             let state = store.data_mut();
-            // What follows a `#` would be kept, and not found by a count.
-            let path = path.map(|path| match path.find('#') {
-                Some(end @ 1..) => path.get(..end).unwrap_or_default().to_owned(),
-                _ => path,
-            });
+            let path = path.map(without_fragment);
             if !admits(state, request.rep(), bytes_of(&path), PATH_BYTES_MAX)? {
                 return Ok((Err(()),));
             }
             Ok((p3_types::HostRequest::set_path_with_query(&mut state.http(), request, path)?,))
         },
     )
+}
+
+/// A path as the `http` crate reads it. What follows a `#` would be kept, and not found by a count.
+fn without_fragment(path: String) -> String {
+    match path.split_once('#') {
+        Some(("", _)) => "/".to_owned(),
+        Some((path, _)) => path.to_owned(),
+        None => path,
+    }
 }
 
 fn bytes_of(text: &Option<String>) -> usize {
@@ -217,6 +223,7 @@ fn admits(state: &mut CallState, handle: u32, bytes: usize, bytes_max: usize) ->
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use http::uri::PathAndQuery;
     use wasmtime_wasi_http::FieldMap;
 
     use super::*;
@@ -257,6 +264,15 @@ mod tests {
         let _other = table.push("something else").unwrap();
         unsent.count(&table);
         assert_eq!((unsent.len(), unsent.bytes), (requests.len(), requests.len() * TEXT_BYTES_MAX));
+    }
+
+    #[test]
+    fn a_path_ends_where_its_fragment_begins_as_the_crate_reads_it() {
+        for path in ["/a#b", "#b", "#", "/a?c=1#b#d", "/a?c=1", "?c=1#b"] {
+            let kept: PathAndQuery = path.parse().unwrap();
+            let cut: PathAndQuery = without_fragment(path.to_owned()).parse().unwrap();
+            assert_eq!(cut.as_str(), kept.as_str(), "{path}");
+        }
     }
 
     #[test]
